@@ -4,6 +4,8 @@
 #include "bases_1024.cuh"
 #include "bases_1536.cuh"
 #include "bases_2048.cuh"
+#include "bases_3072.cuh"
+#include "bases_4096.cuh"
 #include "bases_512.cuh"
 #include "shape.cuh"
 
@@ -13,22 +15,26 @@ namespace rns {
 template <class S>
 struct Bases {
     __device__ __forceinline__ static const u32* constants() {
-        constexpr int BITS = S::BITS;
-        static_assert(BITS == 512 || BITS == 1024 || BITS == 1536 || BITS == 2048, "there are no bases for this width");
-        constexpr int COUNT = BITS == 512    ? BASES_512_COUNT
-                              : BITS == 1024 ? BASES_1024_COUNT
-                              : BITS == 1536 ? BASES_1536_COUNT
-                                             : BASES_2048_COUNT;
-        static_assert(Constants<S>::COUNT == COUNT, "the table of constants has another layout");
-        if constexpr (BITS == 512) {
-            return bases_512();
-        } else if constexpr (BITS == 1024) {
-            return bases_1024();
-        } else if constexpr (BITS == 1536) {
-            return bases_1536();
+        if constexpr (S::BITS == 512) {
+            return checked<BASES_512_COUNT>(bases_512());
+        } else if constexpr (S::BITS == 1024) {
+            return checked<BASES_1024_COUNT>(bases_1024());
+        } else if constexpr (S::BITS == 1536) {
+            return checked<BASES_1536_COUNT>(bases_1536());
+        } else if constexpr (S::BITS == 2048) {
+            return checked<BASES_2048_COUNT>(bases_2048());
+        } else if constexpr (S::BITS == 3072) {
+            return checked<BASES_3072_COUNT>(bases_3072());
         } else {
-            return bases_2048();
+            static_assert(S::BITS == 4096, "there are no bases for this width");
+            return checked<BASES_4096_COUNT>(bases_4096());
         }
+    }
+
+    template <int COUNT>
+    __device__ __forceinline__ static const u32* checked(const u32* table) {
+        static_assert(Constants<S>::COUNT == COUNT, "the table of constants has another layout");
+        return table;
     }
 };
 

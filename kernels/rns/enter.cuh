@@ -5,11 +5,11 @@
 
 namespace rns {
 
-// Two numbers of S::WORDS words, for the lane's two instances, as z / A modulo b_j. Uses `enter` as
-// the first matrix.
+// Two numbers of S::WORDS words, for the lane's two instances, as z / A modulo b_j. The current
+// matrix is ENTER.
 template <class W>
 __device__ __forceinline__ void from_words(Residues<typename W::S> z, const u32* words_0, const u32* words_1,
-                                           const W& w) {
+                                           W& w) {
     using S = typename W::S;
     u32 x[2][S::SLOTS];
 #pragma unroll
@@ -20,23 +20,25 @@ __device__ __forceinline__ void from_words(Residues<typename W::S> z, const u32*
     }
     u32 sum[S::SUMS];
     uint2 behind = make_uint2(zero_register(), zero_register());
-#pragma unroll
-    for (int group = 0; group < S::GROUPS; group++) {
+    for_each_group<S>([&](auto of) {
+        constexpr int group = decltype(of)::number;
         // Nothing is added to these zeros. Without them, ptxas 12 and 13 treat the product of the
         // first group as unused and remove it; kernels/build_ptx --ptxas counts.
 #pragma unroll
         for (int i = 0; i < S::SUMS; i++) sum[i] = zero_register();
-        start_product<S>(sum, x, behind, w.address, group);
+        start_product<S>(sum, x, behind, w.matrices.columns(ENTER, group));
         wait_groups<0>();
         take_sums(sum);
+        w.matrices.after_product(ENTER, group, ENTER);
 #pragma unroll
         for (int slot = 0; slot < S::GROUP_SLOTS; slot++) {
             const int r = group * S::GROUP_SLOTS + slot;
             Modulus m = w.modulus_b(r);
 #pragma unroll
-            for (int h = 0; h < 2; h++) z[h][r] = fold(low_columns(sum, slot, h), high_columns(sum, slot, h), m);
+            for (int h = 0; h < 2; h++) z[h][r] = fold(low_columns<S>(sum, slot, h), high_columns<S>(sum, slot, h), m);
         }
-    }
+        w.matrices.after_reduction(ENTER, group, ENTER);
+    });
 }
 
 // Loads M / A modulo b_j, canonical, for products.
@@ -47,6 +49,7 @@ __device__ __forceinline__ void take_modulus(ConstResidues<typename W::S> z, W& 
     for (int r = 0; r < S::SLOTS; r++) {
         Modulus m = w.modulus_b(r);
         uint2 value = make_uint2(subtract_once(z[0][r], m), subtract_once(z[1][r], m));
+        if constexpr (S::SUMS_ARE_LARGE) value = make_uint2(subtract_once(value.x, m), subtract_once(value.y, m));
         if (r < S::MODULUS_SLOTS_IN_SHARED) {
             w.modulus[r] = value;
         } else {
@@ -60,7 +63,7 @@ __device__ __forceinline__ void take_modulus(ConstResidues<typename W::S> z, W& 
 // The factor -M^-1 ... and its quotient for one residue, from -M / B modulo a_i and gamma_i.
 __device__ __forceinline__ uint2 make_factor(u32 residue, u32 gamma, Modulus m) {
     u32 factor = times(inverse(residue, m), gamma, m);
-    factor = subtract_once(subtract_once(factor, m), m);
+    factor = subtract_once(subtract_once(subtract_once(factor, m), m), m);
     return make_uint2(factor, quotient_of_factor(factor, m));
 }
 
@@ -79,7 +82,7 @@ __device__ __forceinline__ void make_factors(W& w) {
             w.operand_b[r] = make_uint2(first.x, second.x);
             w.quotients[r] = make_uint2(first.y, second.y);
         } else {
-            w.factors_and_quotients()[r * W::THREADS] = make_uint4(first.x, second.x, first.y, second.y);
+            w.factors_and_quotients[r * W::FACTOR_STRIDE] = make_uint4(first.x, second.x, first.y, second.y);
         }
     }
     if constexpr (S::FACTORS_IN_REGISTERS) w.operand_b.load(w.factor);

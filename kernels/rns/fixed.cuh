@@ -37,25 +37,15 @@ struct FixedTable {
                              Table<W>::row(digit_0, column + 1), Table<W>::row(digit_1, column + 1)};
         uint4 ahead[AHEAD];
 #pragma unroll
-        for (int k = 0; k < AHEAD; k++) ahead[k] = read(from + k * SLOT_BYTES);
+        for (int k = 0; k < AHEAD; k++) ahead[k] = read_global(from + k * SLOT_BYTES);
 #pragma unroll
         for (int k = 0; k < READS; k++) {
             u32 word[2];
             Table<W>::multiply(word, rows, ahead[k % AHEAD]);
-            if (k + AHEAD < READS) ahead[k % AHEAD] = read(from + (k + AHEAD) * SLOT_BYTES);
+            if (k + AHEAD < READS) ahead[k % AHEAD] = read_global(from + (k + AHEAD) * SLOT_BYTES);
             const bool in_b = k < S::SLOTS;
             (in_b ? w.operand_b : w.operand_a)[in_b ? k : k - S::SLOTS] = make_uint2(word[0], word[1]);
         }
-    }
-
-    // In assembly, so that the compiler does not move the read down to its use.
-    __device__ static __forceinline__ uint4 read(const unsigned char* from) {
-        uint4 words;
-        asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
-                     : "l"(from)
-                     : "memory");
-        return words;
     }
 };
 
@@ -90,7 +80,6 @@ template <class S, int THREADS>
 __device__ __forceinline__ void fixed_exp(u32* out, const u32* exponents, const u32* record, double* scratch, u32 count,
                                           u32 exponent_bits, u32 flipped) {
     using W = Workspace<S, THREADS>;
-    using C = Constants<S>;
     constexpr u32 INSTANCES = THREADS / 32 * INSTANCES_PER_WARP;
     const u32* constants = Bases<S>::constants();
     extern __shared__ uint4 dynamic[];
@@ -111,17 +100,11 @@ __device__ __forceinline__ void fixed_exp(u32* out, const u32* exponents, const 
             exponent[h] = exponents + static_cast<u64>(min(first + row, count - 1)) * S::WORDS;
         }
         u32 z[2][S::SLOTS];
-        __syncthreads();
-        fill_residues<S, THREADS>(shared, constants + C::ENTER, S::WORDS, constants + C::DISTANCE_B);
-        fence_matrices();
-        __syncthreads();
+        w.template change<ENTER>();
         from_words(z, record, record, w);
         take_modulus(z, w);
 
-        __syncthreads();
-        fill_residues<S, THREADS>(shared, constants + C::A_TO_B, S::N, constants + C::DISTANCE_B);
-        fence_matrices();
-        __syncthreads();
+        w.template change<B_TO_A>();
         complete_operand(z, w);
         make_factors(w);
         multiply_entries(z, w, table, exponent[0], exponent[1], static_cast<int>(exponent_bits),
@@ -129,6 +112,7 @@ __device__ __forceinline__ void fixed_exp(u32* out, const u32* exponents, const 
         leave(z, out, table, first, count, w);
         w.clear();
     }
+    w.matrices.finish();
 }
 
 template <class S, int THREADS>

@@ -57,7 +57,6 @@ __device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, co
 
 #pragma unroll 1
     for (int step = 0; FORM == Form::ORDINARY ? step <= last : step < last; step++) {
-        u32 y[2][S::SLOTS];
         bool new_operand = false;
         bool product = true;
         if (step < FIRST_ENTRY) {
@@ -104,7 +103,7 @@ __device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, co
                 // itself, they pass together: assemblers for chips before sm_90 would not detect
                 // that the digit is the same in all lanes. Later ones detect it by the shuffle.
                 u32 phase = blockIdx.x;
-                if constexpr (WARPS_TOGETHER > 1) {
+                if constexpr (WARPS_TOGETHER > 1 && !S::STREAMED) {
                     constexpr int GROUPS = W::THREADS / (32 * WARPS_TOGETHER);
                     u32 group = __shfl_sync(ALL_LANES, threadIdx.x / (32 * WARPS_TOGETHER), 0);
                     phase += group * DIGITS_OF_PASS / GROUPS;
@@ -120,12 +119,13 @@ __device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, co
             for (int k = highest ? 0 : window - BESIDE; k > 0; k--) square(z, w, nothing);
             if constexpr (BESIDE == 1) {
                 // In a pass the value read here is not used.
+                u32 y[2][S::SLOTS];
                 EntryBeside<W> entry(y, since, w);
                 if (!highest) square(z, w, entry);
                 if (!highest) w.operand_b.store(y);
             }
             if (pass) table.look_up(Digits<S>(exponent_0, exponent_1, digit, exponent_bits, window, w.t));
-            if (pass || BESIDE == 0) take_entry(y, since, w);
+            if (pass || BESIDE == 0) take_entry(since, w);
             since++;
             left--;
             if (highest) w.operand_b.load(z);
@@ -136,8 +136,9 @@ __device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, co
             w.put_public(ONE);
         }
         if (new_operand) {
-            // y holds the entry, but if registers are scarce it is read again.
-            if (S::GROUPS == 1 || step < first_digit) w.operand_b.load(y);
+            // Read again, because registers are scarce between the steps.
+            u32 y[2][S::SLOTS];
+            w.operand_b.load(y);
             complete_operand(y, w);
         }
         if (product) multiply(z, w);

@@ -64,7 +64,7 @@ __device__ __forceinline__ u32 subtract(const WordsOfInstance<W>& words, const u
 // the first matrix.
 template <class W>
 __device__ __forceinline__ void to_words(ConstResidues<typename W::S> z, u32* out, const u32* const (&modulus)[2],
-                                         const u64 (&index)[2], const W& w) {
+                                         const u64 (&index)[2], W& w) {
     using S = typename W::S;
     constexpr int COUNT = Constants<S>::LEAVE_WORDS;
     u32 common[2];
@@ -73,15 +73,16 @@ __device__ __forceinline__ void to_words(ConstResidues<typename W::S> z, u32* ou
     u32 weights[4];
     u32 sum[S::SUMS];
     uint2 behind = make_uint2(zero_register(), zero_register());
-    start_quotient<S>(weights, z, behind, w.address + W::WEIGHTS);
+    start_quotient<S>(weights, z, behind, w.weights);
     wait_groups<0>();
     take_sums(weights);
-    Quotient theta(weights);
-#pragma unroll
-    for (int group = 0; group < S::GROUPS; group++) {
-        start_product<S>(sum, z, behind, w.address, group);
+    const Quotient theta = Quotient::of<S>(weights);
+    for_each_group<S>([&](auto of) {
+        constexpr int group = decltype(of)::number;
+        start_product<S>(sum, z, behind, w.matrices.columns(LEAVE, group));
         wait_groups<0>();
         take_sums(sum);
+        w.matrices.after_product(LEAVE, group, LEAVE);
 #pragma unroll
         for (int slot = 0; slot < S::GROUP_SLOTS; slot++) {
             const int r = group * S::GROUP_SLOTS + slot;
@@ -95,7 +96,8 @@ __device__ __forceinline__ void to_words(ConstResidues<typename W::S> z, u32* ou
             w.operand_b[r] = make_uint2(static_cast<u32>(word[0]), static_cast<u32>(word[1]));
             w.operand_a[r] = make_uint2(static_cast<u32>(word[0] >> 32), static_cast<u32>(word[1] >> 32));
         }
-    }
+        w.matrices.after_reduction(LEAVE, group, LEAVE);
+    });
 
     // From here on each lane of the lower half of the warp has its own instance; the upper half is
     // idle.

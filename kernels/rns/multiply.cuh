@@ -9,13 +9,28 @@
 
 namespace rns {
 
-// Starts steps FROM .. TO of a product of the rows x and the columns of `group` of a matrix.
+template <int NUMBER>
+struct Group {
+    static constexpr int number = NUMBER;
+};
+
+// Calls `act` for each group of columns. Loops with as long bodies are not always unrolled, and then
+// registers have no fixed names.
+template <class S, int FIRST = 0, class Act>
+__device__ __forceinline__ void for_each_group(const Act& act) {
+    if constexpr (FIRST < S::GROUPS) {
+        act(Group<FIRST>());
+        for_each_group<S, FIRST + 1>(act);
+    }
+}
+
+// Starts steps FROM .. TO of a product of the rows x and the columns of a group of a matrix.
 // `behind` is used for slots after the last of x.
 template <class S, int FROM = 0, int TO = S::STEPS>
 __device__ __forceinline__ void start_product(u32 (&sum)[S::SUMS], ConstResidues<S> x, uint2 behind,
-                                              u32 matrix, int group) {
+                                              Columns columns) {
     static_assert(2 * S::STEPS <= S::SLOTS + 2, "there is at most one slot behind the last");
-    const Matrix<S::ROW_STRIDE> constants(matrix);
+    const Matrix<S::ROW_STRIDE> constants(columns.matrix);
     fence_registers();
 #pragma unroll
     for (int k = FROM; k < TO; k++) {
@@ -23,7 +38,7 @@ __device__ __forceinline__ void start_product(u32 (&sum)[S::SUMS], ConstResidues
         int next = whole ? 2 * k + 1 : 0;
         u32 upper_0 = whole ? x[0][next] : behind.x;
         u32 upper_1 = whole ? x[1][next] : behind.y;
-        auto rows = constants.at(k, group * 2 * S::GROUP_SLOTS);
+        auto rows = constants.at(k, columns.block);
         if (k == 0) {
             multiply_add(sum, x[0][0], x[1][0], upper_0, upper_1, rows, 0);
         } else {
@@ -54,23 +69,41 @@ __device__ __forceinline__ void start_quotient(u32 (&sum)[4], ConstResidues<S> z
     commit_group();
 }
 
+// Two adjacent byte columns, first + 2^8 second. If that may exceed a word, without the upper bits of
+// the second, second >> 8, which count 2^16.
+template <class S>
+__device__ __forceinline__ u32 low_part(u32 first, u32 second) {
+    return first + (S::SUMS_ARE_LARGE ? (second & 255) << 8 : second << 8);
+}
+
 // The exact quotient Theta of an extension from base B: low + 2^16 high.
 struct Quotient {
     u32 low[2];
     u32 high[2];
 
     // From the sums of the weights, which differ from Theta 2^24 by less than half of 2^24.
-    __device__ __forceinline__ explicit Quotient(const u32 (&sum)[4]) {
+    template <class S>
+    __device__ __forceinline__ static Quotient of(const u32 (&sum)[4]) {
+        Quotient quotient;
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            u32 pair = sum[2 * h] + (sum[2 * h + 1] << 8);
+            u32 pair = low_part<S>(sum[2 * h], sum[2 * h + 1]);
+            u32 bits_48 = 0;
+            if constexpr (S::SUMS_ARE_LARGE) {
+                // What lane t has above 16 bits belongs to lane t + 1.
+                u32 above = sum[2 * h + 1] >> 8;
+                u32 below = __shfl_up_sync(ALL_LANES, above, 1, 4);
+                pair += threadIdx.x % 4 == 0 ? 0 : below;
+                bits_48 = __shfl_sync(ALL_LANES, above, 2, 4);
+            }
             u32 bits_0 = __shfl_sync(ALL_LANES, pair, 0, 4);
             u32 bits_16 = __shfl_sync(ALL_LANES, pair, 1, 4);
             u32 bits_32 = __shfl_sync(ALL_LANES, pair, 2, 4);
             u32 lowest = bits_0 + ((bits_16 & 255) << 16) + (1u << 23);
-            low[h] = (lowest >> 24) + (bits_16 >> 8) + ((bits_32 & 255) << 8);
-            high[h] = bits_32 >> 8;
+            quotient.low[h] = (lowest >> 24) + (bits_16 >> 8) + ((bits_32 & 255) << 8);
+            quotient.high[h] = (bits_32 >> 8) + (bits_48 << 8);
         }
+        return quotient;
     }
 
     // The rows after the last slots of an instance's lanes, if the quotient is part of the product.
@@ -78,14 +111,15 @@ struct Quotient {
 };
 
 // The four byte columns of slot `slot` of a group, as low + 2^16 high.
-template <int SUMS>
-__device__ __forceinline__ u32 low_columns(const u32 (&sum)[SUMS], int slot, int h) {
-    return sum[8 * slot + 2 * h] + (sum[8 * slot + 2 * h + 1] << 8);
+template <class S>
+__device__ __forceinline__ u32 low_columns(const u32 (&sum)[S::SUMS], int slot, int h) {
+    return low_part<S>(sum[8 * slot + 2 * h], sum[8 * slot + 2 * h + 1]);
 }
 
-template <int SUMS>
-__device__ __forceinline__ u32 high_columns(const u32 (&sum)[SUMS], int slot, int h) {
-    return sum[8 * slot + 4 + 2 * h] + (sum[8 * slot + 4 + 2 * h + 1] << 8);
+template <class S>
+__device__ __forceinline__ u32 high_columns(const u32 (&sum)[S::SUMS], int slot, int h) {
+    u32 high = sum[8 * slot + 4 + 2 * h] + (sum[8 * slot + 4 + 2 * h + 1] << 8);
+    return S::SUMS_ARE_LARGE ? high + (sum[8 * slot + 2 * h + 1] >> 8) : high;
 }
 
 // Congruent to low + 2^16 high, for factors of products.
@@ -98,20 +132,39 @@ __device__ __forceinline__ u32 fold_for_product(u32 low, u32 high, Modulus m) {
 // the operand.
 enum class InA { SQUARE, PRODUCT, OPERAND };
 
+// The constants of a group's slots in scratch memory, which are read while its product is computed.
+// Elsewhere they are read where they are used.
+template <class W, bool READ_AHEAD>
+struct FactorsOfGroup {
+    __device__ __forceinline__ FactorsOfGroup(int, const W&) {}
+    __device__ __forceinline__ uint4 of(int, int r, const W& w) const { return w.factor_of(r); }
+};
+
+template <class W>
+struct FactorsOfGroup<W, true> {
+    uint4 factors[W::S::GROUP_SLOTS];
+
+    __device__ __forceinline__ FactorsOfGroup(int group, const W& w) {
+#pragma unroll
+        for (int slot = 0; slot < W::S::GROUP_SLOTS; slot++) factors[slot] = w.factor_of(group * W::S::GROUP_SLOTS + slot);
+    }
+    __device__ __forceinline__ uint4 of(int slot, int, const W&) const { return factors[slot]; }
+};
+
 // The slots of `group` in base A, from the sums of a finished product.
-template <InA WHAT, int GROUP, class W>
-__device__ __forceinline__ void digits_of_group(const u32 (&sum)[W::S::SUMS], const Quotient& theta,
-                                                Residues<typename W::S> x, const W& w) {
+template <InA WHAT, class W, class Factors>
+__device__ __forceinline__ void digits_of_group(const u32 (&sum)[W::S::SUMS], int group, const Quotient& theta,
+                                                const Factors& factors, Residues<typename W::S> x, const W& w) {
     using S = typename W::S;
 #pragma unroll
     for (int slot = 0; slot < S::GROUP_SLOTS; slot++) {
-        const int r = GROUP * S::GROUP_SLOTS + slot;
+        const int r = group * S::GROUP_SLOTS + slot;
         Modulus m = w.modulus_a(r);
         u32 residue[2];
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            u32 low = low_columns(sum, slot, h);
-            u32 high = high_columns(sum, slot, h);
+            u32 low = low_columns<S>(sum, slot, h);
+            u32 high = high_columns<S>(sum, slot, h);
             if constexpr (!S::QUOTIENT_IN_PRODUCT) {
                 low += theta.low[h];
                 high += theta.high[h];
@@ -123,7 +176,7 @@ __device__ __forceinline__ void digits_of_group(const u32 (&sum)[W::S::SUMS], co
         } else {
             uint2 y = make_uint2(residue[0], residue[1]);
             if constexpr (WHAT == InA::PRODUCT) y = w.operand_a[r];
-            uint4 factor = w.factor_of(r);
+            uint4 factor = factors.of(slot, r, w);
             x[0][r] = times_constant(times(residue[0], y.x, m), factor.x, factor.z, m);
             x[1][r] = times_constant(times(residue[1], y.y, m), factor.y, factor.w, m);
         }
@@ -134,41 +187,42 @@ __device__ __forceinline__ void digits_of_group(const u32 (&sum)[W::S::SUMS], co
 //   SQUARE, PRODUCT   x becomes the digits of -z^2 M^-1 or of -z y M^-1 in base A;
 //   OPERAND           z is the operand, and its residues go to `operand_a`.
 template <InA WHAT, class W>
-__device__ __forceinline__ void quotient_digits(ConstResidues<typename W::S> z, Residues<typename W::S> x, const W& w) {
+__device__ __forceinline__ void quotient_digits(ConstResidues<typename W::S> z, Residues<typename W::S> x, W& w) {
     using S = typename W::S;
     constexpr bool IN_PRODUCT = S::QUOTIENT_IN_PRODUCT;
-    const u32 matrix = w.address + W::B_TO_A;
+    constexpr Which FOLLOWING = WHAT == InA::OPERAND ? B_TO_A : A_TO_B;
     u32 weights[4];
     u32 sum[S::SUMS];
     uint2 behind = make_uint2(zero_register(), zero_register());
-    start_quotient<S>(weights, z, behind, w.address + W::WEIGHTS);
-    start_product<S, 0, IN_PRODUCT ? S::STEPS - 1 : S::STEPS>(sum, z, behind, matrix, 0);
+    start_quotient<S>(weights, z, behind, w.weights);
+    start_product<S, 0, IN_PRODUCT ? S::STEPS - 1 : S::STEPS>(sum, z, behind, w.matrices.columns(B_TO_A, 0));
     wait_groups<1>();
     take_sums(weights);
-    Quotient theta(weights);
+    const Quotient theta = Quotient::of<S>(weights);
     if constexpr (IN_PRODUCT) {
         uint2 rows = make_uint2(theta.as_rows(w.t, 0), theta.as_rows(w.t, 1));
-        start_product<S, S::STEPS - 1>(sum, z, rows, matrix, 0);
+        start_product<S, S::STEPS - 1>(sum, z, rows, w.matrices.columns(B_TO_A, 0));
     }
-    wait_groups<0>();
-    take_sums(sum);
-    digits_of_group<WHAT, 0>(sum, theta, x, w);
-    if constexpr (S::GROUPS > 1) {
-        start_product<S>(sum, z, behind, matrix, 1);
+    for_each_group<S>([&](auto of) {
+        constexpr int group = decltype(of)::number;
+        if (group > 0) start_product<S>(sum, z, behind, w.matrices.columns(B_TO_A, group));
+        const FactorsOfGroup<W, S::FACTORS_IN_SCRATCH && WHAT != InA::OPERAND> factors(group, w);
         wait_groups<0>();
         take_sums(sum);
-        digits_of_group<WHAT, 1>(sum, theta, x, w);
-    }
+        w.matrices.after_product(B_TO_A, group, FOLLOWING);
+        digits_of_group<WHAT>(sum, group, theta, factors, x, w);
+        w.matrices.after_reduction(B_TO_A, group, FOLLOWING);
+    });
 }
 
 // The slots of `group` in base B, from the sums of a finished product.
-template <bool SQUARE, int GROUP, class W, class Beside>
-__device__ __forceinline__ void residues_of_group(const u32 (&sum)[W::S::SUMS], Residues<typename W::S> z, const W& w,
-                                                  Beside& beside) {
+template <bool SQUARE, class W, class Beside>
+__device__ __forceinline__ void residues_of_group(const u32 (&sum)[W::S::SUMS], int group, Residues<typename W::S> z,
+                                                  const W& w, Beside& beside) {
     using S = typename W::S;
 #pragma unroll
     for (int slot = 0; slot < S::GROUP_SLOTS; slot++) {
-        const int r = GROUP * S::GROUP_SLOTS + slot;
+        const int r = group * S::GROUP_SLOTS + slot;
         Modulus m = w.modulus_b(r);
         uint2 modulus;
         if (r < S::MODULUS_SLOTS_IN_SHARED) {
@@ -181,7 +235,7 @@ __device__ __forceinline__ void residues_of_group(const u32 (&sum)[W::S::SUMS], 
         if constexpr (!SQUARE) y = w.operand_b[r];
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            u32 quotient = fold_for_product<S>(low_columns(sum, slot, h), high_columns(sum, slot, h), m);
+            u32 quotient = fold_for_product<S>(low_columns<S>(sum, slot, h), high_columns<S>(sum, slot, h), m);
             u64 product = wide_product(z[h][r], h == 0 ? y.x : y.y);
             z[h][r] = reduce(product + wide_product(quotient, h == 0 ? modulus.x : modulus.y), m);
         }
@@ -192,21 +246,20 @@ __device__ __forceinline__ void residues_of_group(const u32 (&sum)[W::S::SUMS], 
 // Extends the quotient digits x from base A to base B. There, z becomes z^2 or z y, plus the
 // quotient times M, divided by A.
 template <bool SQUARE, class W, class Beside>
-__device__ __forceinline__ void new_residues(ConstResidues<typename W::S> x, Residues<typename W::S> z, const W& w,
+__device__ __forceinline__ void new_residues(ConstResidues<typename W::S> x, Residues<typename W::S> z, W& w,
                                              Beside& beside) {
     using S = typename W::S;
     u32 sum[S::SUMS];
     uint2 behind = make_uint2(zero_register(), zero_register());
-    start_product<S>(sum, x, behind, w.address, 0);
-    wait_groups<0>();
-    take_sums(sum);
-    residues_of_group<SQUARE, 0>(sum, z, w, beside);
-    if constexpr (S::GROUPS > 1) {
-        start_product<S>(sum, x, behind, w.address, 1);
+    for_each_group<S>([&](auto of) {
+        constexpr int group = decltype(of)::number;
+        start_product<S>(sum, x, behind, w.matrices.columns(A_TO_B, group));
         wait_groups<0>();
         take_sums(sum);
-        residues_of_group<SQUARE, 1>(sum, z, w, beside);
-    }
+        w.matrices.after_product(A_TO_B, group, B_TO_A);
+        residues_of_group<SQUARE>(sum, group, z, w, beside);
+        w.matrices.after_reduction(A_TO_B, group, B_TO_A);
+    });
 }
 
 // No work beside a product.
@@ -216,7 +269,7 @@ struct Nothing {
 
 // Replaces z with z y / A modulo M.
 template <class W>
-__device__ __forceinline__ void multiply(Residues<typename W::S> z, const W& w) {
+__device__ __forceinline__ void multiply(Residues<typename W::S> z, W& w) {
     Nothing nothing;
     u32 x[2][W::S::SLOTS];
     quotient_digits<InA::PRODUCT>(z, x, w);
@@ -226,7 +279,7 @@ __device__ __forceinline__ void multiply(Residues<typename W::S> z, const W& w) 
 // Replaces z with z^2 / A modulo M. `beside` is called after each slot of the result, when
 // registers become free.
 template <class W, class Beside>
-__device__ __forceinline__ void square(Residues<typename W::S> z, const W& w, Beside& beside) {
+__device__ __forceinline__ void square(Residues<typename W::S> z, W& w, Beside& beside) {
     u32 x[2][W::S::SLOTS];
     quotient_digits<InA::SQUARE>(z, x, w);
     new_residues<true>(x, z, w, beside);
@@ -234,7 +287,7 @@ __device__ __forceinline__ void square(Residues<typename W::S> z, const W& w, Be
 
 // Completes the operand, from `operand_b`, which equals y.
 template <class W>
-__device__ __forceinline__ void complete_operand(ConstResidues<typename W::S> y, const W& w) {
+__device__ __forceinline__ void complete_operand(ConstResidues<typename W::S> y, W& w) {
     u32 unused[2][W::S::SLOTS];
     quotient_digits<InA::OPERAND>(y, unused, w);
 }

@@ -15,12 +15,9 @@ namespace rns {
 // matrix.
 template <class W, class Operands>
 __device__ __forceinline__ void leave(ConstResidues<typename W::S> z, u32* out, const Operands& operands, u32 first,
-                                      u32 count, const W& w) {
+                                      u32 count, W& w) {
     using S = typename W::S;
-    __syncthreads();
-    fill_words<S, W::THREADS>(w.shared, w.constants + Constants<S>::LEAVE);
-    fence_matrices();
-    __syncthreads();
+    w.template change<LEAVE>();
     // A lane converts an instance of its own to words.
     u64 leaving[2];
     const u32* moduli[2];
@@ -37,7 +34,7 @@ __device__ __forceinline__ void leave(ConstResidues<typename W::S> z, u32* out, 
 // B, and then S::N in base A. All are ones if the modulus has a factor in common with A.
 template <class W>
 __device__ __forceinline__ void leave_operands(ConstResidues<typename W::S> z, u32* out, u32 first, u32 count,
-                                               const W& w) {
+                                               W& w) {
     using S = typename W::S;
     complete_operand(z, w);
     u32 common[2];
@@ -64,7 +61,6 @@ template <class S, int THREADS, Form FORM = Form::ORDINARY, class Operands>
 __device__ __forceinline__ void powers(const Operands& operands, u32* out, double* scratch, u32 count, u32 exponent_bits,
                                        u32 window) {
     using W = Workspace<S, THREADS>;
-    using C = Constants<S>;
     constexpr u32 INSTANCES = THREADS / 32 * INSTANCES_PER_WARP;
     const u32* constants = Bases<S>::constants();
     extern __shared__ uint4 dynamic[];
@@ -91,10 +87,7 @@ __device__ __forceinline__ void powers(const Operands& operands, u32* out, doubl
         }
 
         u32 z[2][S::SLOTS];
-        __syncthreads();
-        fill_residues<S, THREADS>(shared, constants + C::ENTER, S::WORDS, constants + C::DISTANCE_B);
-        fence_matrices();
-        __syncthreads();
+        w.template change<ENTER>();
         // The modulus is last and not kept: it is the first operand.
 #pragma unroll 1
         for (int number = 0; number <= Operands::PARTS + 1; number++) {
@@ -113,10 +106,7 @@ __device__ __forceinline__ void powers(const Operands& operands, u32* out, doubl
         take_modulus(z, w);
         w.operand_b.store(z);
 
-        __syncthreads();
-        fill_residues<S, THREADS>(shared, constants + C::A_TO_B, S::N, constants + C::DISTANCE_B);
-        fence_matrices();
-        __syncthreads();
+        w.template change<B_TO_A>();
         exponentiate<Operands::PARTS, FORM>(z, w, table, operands.exponent(index[0]), operands.exponent(index[1]),
                                             static_cast<int>(exponent_bits), static_cast<int>(window));
 
@@ -128,6 +118,7 @@ __device__ __forceinline__ void powers(const Operands& operands, u32* out, doubl
         table.clear();
         w.clear();
     }
+    w.matrices.finish();
 }
 
 // Checks the columns of shapes.csv that follow from others. True, or a compiler error that names

@@ -1,4 +1,4 @@
-// Arithmetic modulo m = 2^29 - d, d < 4,094, on 32-bit words that are reduced only as far as the
+// Arithmetic modulo m = 2^29 - d, d < 2^13, on 32-bit words that are reduced only as far as the
 // next step needs.
 //
 // docs/rns.md derives the bounds of all results. None of these functions has a branch.
@@ -78,17 +78,17 @@ __device__ __forceinline__ u32 square_times(u32 x, int squarings, u32 y, Modulus
     return times(x, y, m);
 }
 
-// The inverse modulo a prime m, by Fermat: x^(m - 2); 0 for a multiple of m. The exponent has 17
-// ones above 12 bits of the modulus, which is public.
+// The inverse modulo a prime m, by Fermat: x^(m - 2); 0 for a multiple of m. The exponent has 16
+// ones above 13 bits of the modulus, which is public.
 __device__ __forceinline__ u32 inverse(u32 x, Modulus m) {
     u32 ones_2 = square_times(x, 1, x, m);
     u32 ones_4 = square_times(ones_2, 2, ones_2, m);
     u32 ones_8 = square_times(ones_4, 4, ones_4, m);
     u32 ones_16 = square_times(ones_8, 8, ones_8, m);
-    u32 power = square_times(ones_16, 1, x, m);
-    u32 exponent = (1u << 12) - 2 - m.distance;
+    u32 power = ones_16;
+    u32 exponent = (1u << 13) - 2 - m.distance;
 #pragma unroll 1
-    for (int bit = 11; bit >= 0; bit--) {
+    for (int bit = 12; bit >= 0; bit--) {
         power = square_times(power, 1, (exponent >> bit & 1) != 0 ? x : 1, m);
     }
     return power;

@@ -257,15 +257,16 @@ struct Table {
     }
 };
 
-// Replaces y, and the operand in base B, with the entry for the digit `since` digits after the
-// first of the last pass.
+// Replaces the operand in base B with the entry for the digit `since` digits after the first of the
+// last pass.
 template <class W>
-__device__ __forceinline__ void take_entry(Residues<typename W::S> y, int since, W& w) {
+__device__ __forceinline__ void take_entry(int since, W& w) {
     const Lane<32> entry = w.keep(KEPT_ENTRIES + since);
-    entry.load(y);
     if constexpr (W::S::OPERAND_IN_SCRATCH) {
         w.operand_b = entry;
     } else {
+        u32 y[2][W::S::SLOTS];
+        entry.load(y);
         w.operand_b.store(y);
     }
 }

@@ -33,6 +33,9 @@ __device__ __forceinline__ void wait_groups() {
 // Needed after writes to shared memory, before the barrier in front of products that read it.
 __device__ __forceinline__ void fence_matrices() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
+// The same after writes to any memory.
+__device__ __forceinline__ void fence_all_memory() { asm volatile("fence.proxy.async;" ::: "memory"); }
+
 // Keeps reads of the sums behind this point.
 template <int COUNT>
 __device__ __forceinline__ void take_sums(u32 (&sum)[COUNT]) {
@@ -70,7 +73,7 @@ constexpr int WARPS_TOGETHER = 4;
 // Shared memory is plentiful.
 constexpr bool IS_SHARED_MEMORY_SCARCE = false;
 
-// sum = rows * matrix, plus sum if `keep` is 1, for 8, 80, 112 or 144 columns. The lane's bytes are
+// sum = rows * matrix, plus sum if `keep` is 1, for 8, 80, 96, 112 or 144 columns. The lane's bytes are
 // a to d: of row g, of row g + 8, and the same 16 columns further on.
 __device__ __forceinline__ void multiply_add(u32 (&sum)[4], u32 a, u32 b, u32 c, u32 d, u64 matrix, int keep) {
     asm volatile(
@@ -97,6 +100,26 @@ __device__ __forceinline__ void multiply_add(u32 (&sum)[40], u32 a, u32 b, u32 c
           "+r"(sum[16]), "+r"(sum[17]), "+r"(sum[18]), "+r"(sum[19]), "+r"(sum[20]), "+r"(sum[21]), "+r"(sum[22]), "+r"(sum[23]),
           "+r"(sum[24]), "+r"(sum[25]), "+r"(sum[26]), "+r"(sum[27]), "+r"(sum[28]), "+r"(sum[29]), "+r"(sum[30]), "+r"(sum[31]),
           "+r"(sum[32]), "+r"(sum[33]), "+r"(sum[34]), "+r"(sum[35]), "+r"(sum[36]), "+r"(sum[37]), "+r"(sum[38]), "+r"(sum[39])
+        : "r"(a), "r"(b), "r"(c), "r"(d), "l"(matrix), "r"(keep));
+}
+
+__device__ __forceinline__ void multiply_add(u32 (&sum)[48], u32 a, u32 b, u32 c, u32 d, u64 matrix, int keep) {
+    asm volatile(
+        "{.reg .pred keep; setp.ne.b32 keep, %53, 0; "
+        "wgmma.mma_async.sync.aligned.m64n96k32.s32.u8.u8 "
+        "{%0, %1, %2, %3, %4, %5, %6, %7, "
+        "%8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, "
+        "%24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, "
+        "%40, %41, %42, %43, %44, %45, %46, %47}, "
+        "{%48, %49, %50, %51}, %52, keep;}"
+        : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3]), "+r"(sum[4]), "+r"(sum[5]), "+r"(sum[6]), "+r"(sum[7]),
+          "+r"(sum[8]), "+r"(sum[9]), "+r"(sum[10]), "+r"(sum[11]), "+r"(sum[12]), "+r"(sum[13]), "+r"(sum[14]), "+r"(sum[15]),
+          "+r"(sum[16]), "+r"(sum[17]), "+r"(sum[18]), "+r"(sum[19]), "+r"(sum[20]), "+r"(sum[21]), "+r"(sum[22]), "+r"(sum[23]),
+          "+r"(sum[24]), "+r"(sum[25]), "+r"(sum[26]), "+r"(sum[27]), "+r"(sum[28]), "+r"(sum[29]), "+r"(sum[30]), "+r"(sum[31]),
+          "+r"(sum[32]), "+r"(sum[33]), "+r"(sum[34]), "+r"(sum[35]), "+r"(sum[36]), "+r"(sum[37]), "+r"(sum[38]), "+r"(sum[39]),
+          "+r"(sum[40]), "+r"(sum[41]), "+r"(sum[42]), "+r"(sum[43]), "+r"(sum[44]), "+r"(sum[45]), "+r"(sum[46]), "+r"(sum[47])
         : "r"(a), "r"(b), "r"(c), "r"(d), "l"(matrix), "r"(keep));
 }
 

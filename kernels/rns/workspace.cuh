@@ -1,13 +1,23 @@
 // The shared memory and scratch memory of a block, a warp and a thread.
 #pragma once
 
-#include "matrix.cuh"
+#include "stream.cuh"
 
 namespace rns {
 
 // The values that a warp keeps in scratch memory: r2 and, later, A^2; a sum; both parts of the
 // base; and the entries that the last pass looked up.
 enum Kept { KEPT_R2, KEPT_SUM, KEPT_BASE, KEPT_UPPER_BASE, KEPT_ENTRIES };
+
+// In assembly, so that the compiler does not move the read down to its use.
+__device__ __forceinline__ uint4 read_global(const void* from) {
+    uint4 words;
+    asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+                 : "l"(from)
+                 : "memory");
+    return words;
+}
 
 // Residues of both instances of a lane.
 template <class S>
@@ -40,42 +50,60 @@ struct Lane {
     }
 };
 
+// The type of the matrices, for STREAMED.
+template <class S, int THREADS, bool STREAMED>
+struct MatricesOf {
+    using Type = ResidentMatrices<S, THREADS>;
+};
+
+template <class S, int THREADS>
+struct MatricesOf<S, THREADS, true> {
+    using Type = StreamedMatrices<S, THREADS>;
+};
+
 template <class S_, int THREADS_>
 struct Workspace {
     using S = S_;
     static constexpr int THREADS = THREADS_;
     static_assert(THREADS % (32 * WARPS_TOGETHER) == 0, "warps that multiply together are in one block");
 
-    // The layout of shared memory: the current matrix, the one from base B to base A, weights,
-    // moduli of A and of B, and then the data of threads.
-    static constexpr int B_TO_A = S::MATRIX_BYTES;
-    static constexpr int WEIGHTS = 2 * S::MATRIX_BYTES;
+    using Matrices = typename MatricesOf<S, THREADS, S::STREAMED>::Type;
+
+    // The layout of shared memory: matrices, weights, moduli of A and of B, and then the data of
+    // threads.
+    static constexpr int WEIGHTS = Matrices::BYTES;
     static constexpr int MODULI_A = WEIGHTS + S::WEIGHT_BYTES;
     static constexpr int MODULI_B = MODULI_A + 8 * S::N;
     static constexpr int QUOTIENTS = MODULI_B + 8 * S::N;
     static constexpr int SLOT_BYTES = 8 * THREADS;
-    static constexpr int MODULUS = QUOTIENTS + (S::FACTORS_IN_REGISTERS ? 1 : 2) * S::SLOTS * SLOT_BYTES;
+    static constexpr int FACTORS_IN_SHARED = S::FACTORS_IN_SCRATCH ? 0 : S::FACTORS_IN_REGISTERS ? 1 : 2;
+    static constexpr int MODULUS = QUOTIENTS + FACTORS_IN_SHARED * S::SLOTS * SLOT_BYTES;
     static constexpr int OPERAND = MODULUS + S::MODULUS_SLOTS_IN_SHARED * SLOT_BYTES;
     static constexpr int BYTES = OPERAND + (S::OPERAND_IN_SCRATCH ? 0 : 2 * S::SLOTS * SLOT_BYTES);
 
     // Scratch memory of a warp: the window table, then kept residues.
     static constexpr int OPERANDS_KEPT = KEPT_ENTRIES + DIGITS_OF_PASS;
-    static constexpr int KEPT = OPERANDS_KEPT + (S::OPERAND_IN_SCRATCH ? 2 : 0);
+    static constexpr int FACTORS_KEPT = OPERANDS_KEPT + (S::OPERAND_IN_SCRATCH ? 2 : 0);
+    static constexpr int KEPT = FACTORS_KEPT + (S::FACTORS_IN_SCRATCH ? 2 : 0);
     static constexpr int KEPT_BYTES = S::SLOTS * 32 * 8;
     static constexpr int SCRATCH_DOUBLES = S::SLOTS + (KEPT * S::SLOTS + FEWEST_ENTRIES - 1) / FEWEST_ENTRIES;
 
     static constexpr int OPERAND_STRIDE = S::OPERAND_IN_SCRATCH ? 32 : THREADS;
+    static constexpr int FACTOR_STRIDE = S::FACTORS_IN_SCRATCH ? 32 : THREADS;
     static constexpr int MODULUS_SLOTS_IN_REGISTERS = S::SLOTS - S::MODULUS_SLOTS_IN_SHARED;
 
     unsigned char* shared;
-    u32 address;
+    u32 weights;
     const u32* constants;
+    Matrices matrices;
     // This lane's number among the four of an instance.
     int t;
     // -M^-1 times a constant, modulo a_i, and its quotient (Shoup): see `factor_of`. With
     // FACTORS_IN_REGISTERS, only quotients.
     Lane<THREADS> quotients;
     u32 factor[2][S::SLOTS];
+    // Factors together with their quotients, for one read of both, if factors are not in registers.
+    uint4* factors_and_quotients;
     // M / A modulo b_j. The upper slots are in registers.
     Lane<THREADS> modulus;
     u32 upper_modulus[2][MODULUS_SLOTS_IN_REGISTERS + 1];
@@ -87,10 +115,14 @@ struct Workspace {
 
     __device__ __forceinline__ Workspace(unsigned char* shared, unsigned char* scratch, const u32* constants)
         : shared(shared),
-          address(static_cast<u32>(__cvta_generic_to_shared(shared))),
+          weights(static_cast<u32>(__cvta_generic_to_shared(shared)) + WEIGHTS),
           constants(constants),
+          matrices(shared),
           t(static_cast<int>(threadIdx.x) & 3),
           quotients{of_thread(shared, QUOTIENTS)},
+          factors_and_quotients(S::FACTORS_IN_SCRATCH
+                                    ? reinterpret_cast<uint4*>(scratch + FACTORS_KEPT * KEPT_BYTES) + threadIdx.x % 32
+                                    : reinterpret_cast<uint4*>(shared + QUOTIENTS) + threadIdx.x),
           modulus{of_thread(shared, MODULUS)},
           operand_b{S::OPERAND_IN_SCRATCH ? of_lane(scratch, OPERANDS_KEPT) : of_thread(shared, OPERAND)},
           operand_a{S::OPERAND_IN_SCRATCH ? of_lane(scratch, OPERANDS_KEPT + 1)
@@ -111,13 +143,9 @@ struct Workspace {
             uint2 quotient = quotients[r];
             return make_uint4(factor[0][r], factor[1][r], quotient.x, quotient.y);
         } else {
-            return factors_and_quotients()[r * THREADS];
+            const uint4* from = factors_and_quotients + r * FACTOR_STRIDE;
+            return S::FACTORS_IN_SCRATCH ? read_global(from) : *from;
         }
-    }
-
-    // Factors together with their quotients, for one read of both, if factors are not in registers.
-    __device__ __forceinline__ uint4* factors_and_quotients() const {
-        return reinterpret_cast<uint4*>(shared + QUOTIENTS) + threadIdx.x;
     }
 
     // The modulus of slot r.
@@ -132,12 +160,17 @@ struct Workspace {
     __device__ __forceinline__ Lane<32> keep(int number) const { return Lane<32>{kept.first + number * S::SLOTS * 32}; }
 
     // Writes moduli, and the matrices that do not change. A barrier must follow.
-    __device__ __forceinline__ void fill() const {
-        using C = Constants<S>;
+    __device__ __forceinline__ void fill() {
         uint2* moduli = reinterpret_cast<uint2*>(shared + MODULI_A);
         for (int i = threadIdx.x; i < 2 * S::N; i += THREADS) moduli[i] = Modulus(constants[i]).words();
-        fill_residues<S, THREADS>(shared + B_TO_A, constants + C::B_TO_A, S::N, constants + C::DISTANCE_A);
-        fill_weights<S, THREADS>(shared + WEIGHTS, constants + C::WEIGHT);
+        fill_weights<S, THREADS>(shared + WEIGHTS, constants + Constants<S>::WEIGHT);
+        matrices.fill(constants);
+    }
+
+    // Prepares products with ENTER, with LEAVE, or with B_TO_A and A_TO_B.
+    template <Which WHICH>
+    __device__ __forceinline__ void change() {
+        matrices.template change<WHICH>(constants);
     }
 
     // Replaces the operand with a public integer.
@@ -164,7 +197,7 @@ struct Workspace {
         for (int r = 0; r < S::SLOTS; r++) {
             if (S::FACTORS_IN_REGISTERS) quotients[r] = zero;
             if (r < S::MODULUS_SLOTS_IN_SHARED) modulus[r] = zero;
-            if (!S::FACTORS_IN_REGISTERS) factors_and_quotients()[r * THREADS] = make_uint4(0, 0, 0, 0);
+            if (!S::FACTORS_IN_REGISTERS) factors_and_quotients[r * FACTOR_STRIDE] = make_uint4(0, 0, 0, 0);
             operand_b[r] = zero;
             operand_a[r] = zero;
             for (int number = 0; number < OPERANDS_KEPT; number++) keep(number)[r] = zero;

@@ -5,17 +5,18 @@ use num_bigint::BigUint;
 use crate::Bases;
 
 /// Constants of a pair of bases A and B of n moduli each. `docs/rns.md` explains their use. The
-/// fields are in the order of the table in the kernels.
+/// kernels compute the matrices themselves; the other fields are their [table](Self::flat).
 #[derive(Clone, Debug)]
 pub struct Constants {
     /// `2^29 - a_i`.
     pub distance_a: Vec<u32>,
     /// `2^29 - b_j`.
     pub distance_b: Vec<u32>,
+    /// `A (B / b_j)^-1 mod b_j`.
+    pub kappa: Vec<u32>,
     /// Row i, column j: `(A / a_i) A^-1 mod b_j`, which is `a_i^-1 mod b_j`.
     pub a_to_b: Vec<Vec<u32>>,
-    /// Row j, column i: `kappa_j (B / b_j) (-B^-1) mod a_i`, where
-    /// `kappa_j = A (B / b_j)^-1 mod b_j`.
+    /// Row j, column i: `kappa_j (B / b_j) (-B^-1) mod a_i`.
     pub b_to_a: Vec<Vec<u32>>,
     /// Row k, column j, for each 32-bit word k of a number: `2^(32 k) A^-1 mod b_j`.
     pub enter: Vec<Vec<u32>>,
@@ -79,6 +80,7 @@ impl Constants {
         Self {
             distance_a: bases.a.iter().map(distance).collect(),
             distance_b: bases.b.iter().map(distance).collect(),
+            kappa: kappa.iter().map(|kappa| low(kappa) as u32).collect(),
             a_to_b: a_to_b.collect(),
             b_to_a: b_to_a.collect(),
             enter: enter.collect(),
@@ -93,19 +95,16 @@ impl Constants {
         }
     }
 
-    /// All constants in the order of the kernels' table.
+    /// The kernels' table: distances, kappa, weights, gamma, public integers, and `-B`.
     #[must_use]
     pub fn flat(&self) -> Vec<u32> {
-        let mut all = [self.distance_a.as_slice(), &self.distance_b].concat();
-        for matrix in [&self.a_to_b, &self.b_to_a, &self.enter, &self.leave] {
-            all.extend(matrix.iter().flatten());
-        }
-        all.extend(&self.minus_b);
+        let mut all = [self.distance_a.as_slice(), &self.distance_b, &self.kappa].concat();
         all.extend(self.weight.iter().flatten());
         all.extend(&self.gamma);
         for public in &self.public {
             all.extend(public.in_a.iter().chain(&public.in_b));
         }
+        all.extend(&self.minus_b);
         all
     }
 }
