@@ -48,8 +48,7 @@ __device__ __forceinline__ void take_modulus(ConstResidues<typename W::S> z, W& 
 #pragma unroll
     for (int r = 0; r < S::SLOTS; r++) {
         Modulus m = w.modulus_b(r);
-        uint2 value = make_uint2(subtract_once(z[0][r], m), subtract_once(z[1][r], m));
-        if constexpr (S::SUMS_ARE_LARGE) value = make_uint2(subtract_once(value.x, m), subtract_once(value.y, m));
+        uint2 value = make_uint2(subtract_twice(z[0][r], m), subtract_twice(z[1][r], m));
         if (r < S::MODULUS_SLOTS_IN_SHARED) {
             w.modulus[r] = value;
         } else {
@@ -63,7 +62,7 @@ __device__ __forceinline__ void take_modulus(ConstResidues<typename W::S> z, W& 
 // The factor -M^-1 ... and its quotient for one residue, from -M / B modulo a_i and gamma_i.
 __device__ __forceinline__ uint2 make_factor(u32 residue, u32 gamma, Modulus m) {
     u32 factor = times(inverse(residue, m), gamma, m);
-    factor = subtract_once(subtract_once(subtract_once(factor, m), m), m);
+    factor = subtract_once(subtract_twice(factor, m), m);
     return make_uint2(factor, quotient_of_factor(factor, m));
 }
 

@@ -10,7 +10,7 @@
 
 namespace rns {
 
-// z plus a kept value, both below 2.5 m. The sum is below 2^29 + 2^15.
+// z plus a kept value, both below 3.8 m. The sum is below 2^29 + 2^16.
 template <class W>
 __device__ __forceinline__ void add_kept(Residues<typename W::S> z, int number, const W& w) {
     Lane<32> kept = w.keep(number);

@@ -62,8 +62,7 @@ __device__ __forceinline__ void fill_extension(unsigned char* matrix, const u32*
         u32 less = WHICH == A_TO_B ? m.distance - rows[source] : rows[source] - m.distance;
         u32 value = inverse(less - (less >> 31) * m.minus, m);
         if (WHICH == B_TO_A) value = times(value, constants[C::KAPPA + source], m);
-#pragma unroll
-        for (int k = 0; k < 3; k++) value = subtract_once(value, m);
+        value = subtract_once(subtract_twice(value, m), m);
         if (row >= N) value = row == N ? 1 : row == N + 1 ? 1 << 16 : 0;
         put<S>(matrix, row, column, value, m);
     }

@@ -26,18 +26,21 @@ struct Modulus {
 
 __device__ __forceinline__ u64 wide_product(u32 a, u32 b) { return static_cast<u64>(a) * b; }
 
-// Congruent to low + 2^16 high, and below 2^29 + 2^28, for low < 2^32 and high < 2^30.
+// Congruent to low + 2^16 high, and below 2^29 + 2^28, for low < 2^32 and high < 2^30 if d < 2^11, or
+// high < 2^29 if d < 2900. Below 2.54 * 2^29 for low < 2^26, high < 2^30 and d < 5700.
 __device__ __forceinline__ u32 fold(u32 low, u32 high, Modulus m) {
     u32 above_16 = high + (low >> 16);
     return low + (high << 16) + (above_16 >> (MODULUS_BITS - 16)) * m.minus;
 }
 
 // The same with one instruction less. Below 2^32 - 2^30, for low < 2^31, high < 2^29 and d < 2^11.
+// Below 2.54 * 2^29 for low < 2^26, high < 2^30 and d < 5700.
 __device__ __forceinline__ u32 fold_loosely(u32 low, u32 high, Modulus m) {
     return low + (high << 16) + (high >> (MODULUS_BITS - 16)) * m.minus;
 }
 
-// Congruent to x, and below 2.5 m: for x < 2^61, or x < 3 * 2^61 if d < 1,400.
+// Congruent to x, and below 2.5 m: for x < 2^61 if d < 2900, or x < 3 * 2^61 if d < 1400. Below 3.8 m
+// for x < 69 * 2^56 and d < 5700.
 __device__ __forceinline__ u32 reduce(u64 x, Modulus m) {
     u32 low = static_cast<u32>(x);
     u32 high = static_cast<u32>(x >> 32);
@@ -46,11 +49,13 @@ __device__ __forceinline__ u32 reduce(u64 x, Modulus m) {
     return low + quotient * m.minus;
 }
 
-// Congruent to x, and below 2^29 + 2^15.
+// Congruent to x, and below 2^29 + 2^16.
 __device__ __forceinline__ u32 reduce_word(u32 x, Modulus m) { return x + (x >> MODULUS_BITS) * m.minus; }
 
 // x - m if that is not negative, otherwise x.
 __device__ __forceinline__ u32 subtract_once(u32 x, Modulus m) { return min(x, x + m.minus); }
+
+__device__ __forceinline__ u32 subtract_twice(u32 x, Modulus m) { return subtract_once(subtract_once(x, m), m); }
 
 // The quotient that belongs to a constant factor (Shoup): floor(2^32 factor / m).
 __device__ __forceinline__ u32 quotient_of_factor(u32 factor, Modulus m) {

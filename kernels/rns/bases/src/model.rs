@@ -38,18 +38,19 @@ impl Modulus {
         low + ((high & 0x1fff) << 16) + (high >> 13) * self.distance
     }
 
-    /// Congruent to `x`, and below 2.5 m.
+    /// Congruent to `x`, and below 2.5 m for `x < 2^61` and a distance below 2,900. Otherwise below
+    /// 3.8 m.
     ///
     /// # Panics
     ///
-    /// If `x` is not below `2^61`, or `3 * 2^61` for a distance below 1,400.
+    /// If `x` is not below `69 * 2^56`, or `3 * 2^61` for a distance below 1,400.
     #[must_use]
     pub fn reduce(self, x: u64) -> u32 {
         let (low, high) = (x as u32, (x >> 32) as u32);
         let bound = if self.distance < 1_400 {
             3 << 61
         } else {
-            1 << 61
+            69 << 56
         };
         assert!(x < bound, "the product is too large");
         let mut quotient = (x >> 29) as u32;
@@ -57,7 +58,7 @@ impl Modulus {
         low.wrapping_add(quotient.wrapping_mul(self.minus()))
     }
 
-    /// Congruent to `x`, and below `2^29 + 2^15`.
+    /// Congruent to `x`, and below `2^29 + 2^16`.
     #[must_use]
     pub fn reduce_word(self, x: u32) -> u32 {
         x.wrapping_add((x >> 29).wrapping_mul(self.minus()))
@@ -67,6 +68,10 @@ impl Modulus {
     #[must_use]
     pub fn subtract_once(self, x: u32) -> u32 {
         x.min(x.wrapping_add(self.minus()))
+    }
+
+    fn subtract_twice(self, x: u32) -> u32 {
+        self.subtract_once(self.subtract_once(x))
     }
 
     /// `floor(2^32 factor / m)` for a factor below m.
@@ -110,9 +115,9 @@ impl Modulus {
         let ones_4 = self.square_times(ones_2, 2, ones_2);
         let ones_8 = self.square_times(ones_4, 4, ones_4);
         let ones_16 = self.square_times(ones_8, 8, ones_8);
-        let mut power = self.square_times(ones_16, 1, x);
-        let exponent = (1 << 12) - 2 - self.distance;
-        for bit in (0..12).rev() {
+        let mut power = ones_16;
+        let exponent = (1 << 13) - 2 - self.distance;
+        for bit in (0..13).rev() {
             power = self.square_times(power, 1, if exponent >> bit & 1 == 1 { x } else { 1 });
         }
         power
@@ -126,6 +131,20 @@ pub struct Columns {
     pub low: u32,
     /// The columns of bytes 2 and 3.
     pub high: u32,
+}
+
+impl Columns {
+    /// The sums of the byte columns. If these are large, column 1 has its upper bits in `high`.
+    fn new(sums: [u32; 4], are_large: bool) -> Self {
+        let (second, carry) = match are_large {
+            true => (sums[1] & 255, sums[1] >> 8),
+            false => (sums[1], 0),
+        };
+        Self {
+            low: sums[0] + (second << 8),
+            high: sums[2] + (sums[3] << 8) + carry,
+        }
+    }
 }
 
 /// The constants of an instance's modulus.
@@ -145,6 +164,7 @@ pub struct Model {
     b: Vec<Modulus>,
     constants: Constants,
     words: usize,
+    sums_are_large: bool,
     folds_loosely: bool,
 }
 
@@ -161,7 +181,8 @@ impl Model {
             a: moduli(&constants.distance_a),
             b: moduli(&constants.distance_b),
             words: bases.bits as usize / 32,
-            folds_loosely: bases.count() <= 36,
+            sums_are_large: bases.count() > 72,
+            folds_loosely: bases.count() <= 36 || bases.count() > 72,
             constants,
         }
     }
@@ -178,7 +199,8 @@ impl Model {
         &self.b
     }
 
-    /// Reduces columns for a product. With few moduli, the reduction is looser than elsewhere.
+    /// Reduces columns for a product. With few or many moduli, the reduction is looser than
+    /// elsewhere.
     #[must_use]
     pub fn fold_for_product(&self, m: Modulus, columns: Columns) -> u32 {
         let fold = match self.folds_loosely {
@@ -193,7 +215,13 @@ impl Model {
     ///
     /// A row of `matrix` is for byte 0. The row for byte q is `2^(8 q)` times that, modulo
     /// `modulus`.
-    fn product(operand: &[u32], matrix: &[Vec<u32>], column: usize, modulus: Modulus) -> Columns {
+    fn product(
+        &self,
+        operand: &[u32],
+        matrix: &[Vec<u32>],
+        column: usize,
+        modulus: Modulus,
+    ) -> Columns {
         let mut sums = [0u32; 4];
         for (&word, row) in operand.iter().zip(matrix) {
             let mut value = row[column];
@@ -206,10 +234,7 @@ impl Model {
                 value = modulus.subtract_once(next);
             }
         }
-        Columns {
-            low: sums[0] + (sums[1] << 8),
-            high: sums[2] + (sums[3] << 8),
-        }
+        Columns::new(sums, self.sums_are_large)
     }
 
     /// The exact quotient of an extension from base B, as `low + 2^16 high`.
@@ -225,12 +250,16 @@ impl Model {
                 }
             }
         }
-        let [bits_0, bits_16, bits_32] =
-            [0, 2, 4].map(|column| sums[column] + (sums[column + 1] << 8));
+        let [first, second, third] = [0, 2, 4].map(|column| {
+            let sums = [sums[column], sums[column + 1], 0, 0];
+            Columns::new(sums, self.sums_are_large)
+        });
+        let [bits_0, bits_16] = [first.low, second.low + first.high];
+        let [bits_32, bits_48] = [third.low + second.high, third.high];
         let lowest = bits_0 + ((bits_16 & 255) << 16) + (1 << 23);
         Columns {
             low: (lowest >> 24) + (bits_16 >> 8) + ((bits_32 & 255) << 8),
-            high: bits_32 >> 8,
+            high: (bits_32 >> 8) + (bits_48 << 8),
         }
     }
 
@@ -239,7 +268,7 @@ impl Model {
     pub fn columns_in_a(&self, z: &[u32]) -> Vec<Columns> {
         let theta = self.quotient(z);
         let columns = self.a.iter().enumerate().map(|(i, &m)| {
-            let columns = Self::product(z, &self.constants.b_to_a, i, m);
+            let columns = self.product(z, &self.constants.b_to_a, i, m);
             Columns {
                 low: columns.low + theta.low,
                 high: columns.high + theta.high,
@@ -253,7 +282,7 @@ impl Model {
     pub fn columns_in_b(&self, x: &[u32]) -> Vec<Columns> {
         let columns = self.b.iter().enumerate();
         columns
-            .map(|(j, &m)| Self::product(x, &self.constants.a_to_b, j, m))
+            .map(|(j, &m)| self.product(x, &self.constants.a_to_b, j, m))
             .collect()
     }
 
@@ -274,7 +303,7 @@ impl Model {
     pub fn from_words(&self, words: &[u32]) -> Vec<u32> {
         assert_eq!(words.len(), self.words, "the number has another width");
         let residue = |(j, &m): (usize, &Modulus)| {
-            let columns = Self::product(words, &self.constants.enter, j, m);
+            let columns = self.product(words, &self.constants.enter, j, m);
             m.fold(columns.low, columns.high)
         };
         self.b.iter().enumerate().map(residue).collect()
@@ -289,12 +318,12 @@ impl Model {
         let factors: Vec<_> = (self.a.iter().zip(in_a).zip(&self.constants.gamma))
             .map(|((m, residue), &gamma)| {
                 let factor = m.times(m.inverse(residue), gamma);
-                m.subtract_once(m.subtract_once(factor))
+                m.subtract_once(m.subtract_twice(factor))
             })
             .collect();
         let quotients = self.a.iter().zip(&factors);
         InstanceModulus {
-            residues: canonical.map(|(m, &z)| m.subtract_once(z)).collect(),
+            residues: canonical.map(|(m, &z)| m.subtract_twice(z)).collect(),
             quotients: quotients.map(|(m, &f)| m.quotient_of_factor(f)).collect(),
             factors,
         }

@@ -2,7 +2,7 @@
 
 use num_bigint::BigUint;
 use rns_bases::model::{InstanceModulus, Model};
-use rns_bases::{Bases, WIDTHS};
+use rns_bases::{Bases, Constants, WIDTHS};
 
 /// Numbers of `bits` bits, derived from a seed.
 struct Numbers(u64);
@@ -134,7 +134,7 @@ fn powers() {
             let fifth = model.multiply(&fourth, &x, of_modulus);
             let left = model.multiply_public(&fifth, model.one(), of_modulus);
             let result = BigUint::new(model.to_words(&left));
-            assert!(result < &case.modulus * 128u32);
+            assert!(result < &case.modulus * 256u32);
             assert_eq!(
                 result % &case.modulus,
                 number.modpow(&BigUint::from(5u32), &case.modulus)
@@ -182,4 +182,35 @@ fn common_factors() {
     assert_eq!(zeros.count(), 1);
     let other = Case::new(1024, BigUint::from(bases.b[5]) * 3u32);
     assert!(other.of_modulus.factors.iter().all(|&factor| factor != 0));
+}
+
+/// The kernels compute the matrices from the distances of the moduli and kappa.
+#[test]
+fn matrices_follow_from_distances() {
+    for (bits, _) in WIDTHS {
+        let bases = Bases::new(bits).unwrap();
+        let constants = Constants::new(&bases);
+        let product_b = bases.product_b();
+        for (j, &b) in bases.b.iter().enumerate() {
+            for (i, &a) in bases.a.iter().enumerate() {
+                let difference = i64::from(a) - i64::from(b);
+                let inverse = |m: u32| {
+                    let reduced = BigUint::from(difference.rem_euclid(i64::from(m)) as u32);
+                    reduced.modpow(&BigUint::from(m - 2), &BigUint::from(m))
+                };
+                assert_eq!(BigUint::from(constants.a_to_b[i][j]), inverse(b));
+                let expected = inverse(a) * constants.kappa[j] % a;
+                assert_eq!(BigUint::from(constants.b_to_a[j][i]), expected);
+            }
+            let word = BigUint::from(1u32) << (32 * constants.leave[j].len());
+            let cofactor = &product_b / b * constants.kappa[j] % word;
+            assert_eq!(BigUint::new(constants.leave[j].clone()), cofactor);
+        }
+        let mut power = constants.public[0].in_b.clone();
+        for row in &constants.enter {
+            assert_eq!(*row, power);
+            let next = |(&x, &m)| ((u64::from(x) << 32) % u64::from(m)) as u32;
+            power = power.iter().zip(&bases.b).map(next).collect();
+        }
+    }
 }
