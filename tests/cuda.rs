@@ -172,7 +172,8 @@ fn every_entry_point_and_window() {
 #[test]
 fn families_agree() {
     let Some((_memory, cuda)) = gpu() else { return };
-    for (width, len) in [(1024, 100_000), (1536, 50_000), (2048, 30_000)] {
+    let batches = [(1024, 100_000), (1536, 50_000), (2048, 30_000), (3072, 17_000), (4096, 17_000)];
+    for (width, len) in batches {
         let len = instances().unwrap_or(len).max(100);
         let batch = Batch::random(width, len, 1000);
         let mut first: Option<Vec<BoxedUint>> = None;
@@ -202,7 +203,7 @@ fn families_agree() {
 fn moduli_that_a_family_refuses() {
     let Some((_memory, cuda)) = gpu() else { return };
     let host = Parallel::new(Serial).unwrap();
-    for width in [1024, 1536, 2048] {
+    for width in [1024, 1536, 2048, 3072, 4096] {
         let ones = (BigUint::from(1u8) << width) - 1u8;
         // The first prime of base A, its double, and the first prime of base B.
         let primes = [3u32, 3, 33].map(|distance| BigUint::from((1u32 << 29) - distance));
