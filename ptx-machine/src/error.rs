@@ -31,8 +31,8 @@ pub enum Problem {
     Declaration,
     /// A number that cannot be read or does not fit 64 bits.
     Number,
-    /// No register, shared variable or special register has this name. Variables in constant
-    /// memory, and global ones without numeric initial values, are not supported.
+    /// No register, shared or global variable or special register has this name. Variables in
+    /// constant memory, and global ones whose initial values are not numbers, are not supported.
     UnknownName(String),
     /// The entry point has no such label.
     UnknownLabel(String),
