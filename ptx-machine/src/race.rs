@@ -120,10 +120,13 @@ impl Touched {
         self.copies.arrive(warp, address, bytes)
     }
 
-    /// Whether the phase of this parity is complete. This reads the barrier.
+    /// Whether the phase of this parity is complete. The barrier is read then.
     pub(crate) fn wait(&mut self, warp: u32, address: u64, parity: u64) -> Result<bool, Fault> {
-        self.record_read(warp, address, BARRIER)?;
-        self.copies.wait(warp, address, parity)
+        let is_complete = self.copies.wait(warp, address, parity)?;
+        if is_complete {
+            self.record_read(warp, address, BARRIER)?;
+        }
+        Ok(is_complete)
     }
 
     /// Records a bulk copy to bytes within the memory. No later access needs a barrier of the
