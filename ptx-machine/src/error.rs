@@ -133,7 +133,7 @@ impl fmt::Display for Problem {
             Self::Number => f.write_str("cannot read this number"),
             Self::UnknownName(name) => write!(
                 f,
-                "`{name}` is neither a register nor a shared variable nor a special register that is supported"
+                "`{name}` is neither a register nor a variable nor a special register that is supported"
             ),
             Self::UnknownLabel(name) => write!(f, "there is no label `{name}`"),
             Self::UnknownParameter(name) => write!(f, "there is no parameter `{name}`"),

@@ -174,6 +174,21 @@ mod tests {
     }
 
     #[test]
+    fn a_phase_must_not_end_while_warps_wait_for_the_one_before() {
+        let mut touched = Touched::new(32, true);
+        touched.init_barrier(0, 16).unwrap();
+        touched.proxy_fence(0);
+        touched.barrier();
+        touched.arrive(0, 16, 16).unwrap();
+        assert_eq!(touched.wait(1, 16, 1), Ok(true));
+        assert_eq!(touched.copy(0, 0, 16, 16), Err(race(16)));
+        touched.barrier();
+        assert_eq!(touched.copy(0, 0, 16, 16), Ok(()));
+        assert_eq!(touched.wait(1, 16, 0), Ok(true));
+        assert_eq!(touched.arrive(0, 16, 16), Err(race(16)));
+    }
+
+    #[test]
     fn warps_must_meet_between_their_accesses() {
         let race = Err(race(8));
         let mut touched = Touched::new(32, false);
