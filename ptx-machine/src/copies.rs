@@ -127,18 +127,31 @@ impl Copies {
     pub(crate) fn wait(&mut self, warp: u32, address: u64, parity: u64) -> Result<bool, Fault> {
         let index = self.barrier(address)?;
         let barrier = &mut self.barriers[index];
-        if parity > 1 {
+        let waited = &mut barrier.waited[warp as usize];
+        if parity > 1 || *waited + 1 < barrier.complete {
             return Err(misuse(address));
         }
         if barrier.complete & 1 == parity {
             return Ok(false);
         }
-        let waited = &mut barrier.waited[warp as usize];
-        if *waited + 1 < barrier.complete {
-            return Err(misuse(address));
-        }
         *waited = barrier.complete;
         Ok(true)
+    }
+
+    /// Checks at the end of a block that a warp has waited for each copy. Otherwise the block might
+    /// end before the copy.
+    pub(crate) fn none_left(&self) -> Result<(), Fault> {
+        let is_left = |&(barrier, phase): &(usize, u64)| {
+            let barrier: &Barrier = &self.barriers[barrier];
+            barrier.waited.iter().all(|&waited| waited <= phase)
+        };
+        let Some(copy) = self.copies.iter().position(is_left) else {
+            return Ok(());
+        };
+        let copied = Place::Copied(copy as u32);
+        let place = self.places.iter().position(|place| *place == copied);
+        let address = place.unwrap_or(0) * PLACE;
+        Err(Fault::CopyInFlight(Location::Shared(address as u64)))
     }
 
     /// The index of a barrier for a warp that takes part in its current phase. It must have waited
@@ -214,10 +227,13 @@ mod tests {
         copies.copy(0, 0, 32, BARRIER).unwrap();
         assert_eq!(copies.wait(1, BARRIER, 0), Ok(false));
         copies.copy(0, 32, 16, BARRIER).unwrap();
+        let left = Err(Fault::CopyInFlight(Location::Shared(0)));
+        assert_eq!(copies.none_left(), left);
         let in_flight = Err(Fault::CopyInFlight(Location::Shared(40)));
         assert_eq!(copies.check(1, 40), in_flight);
         assert_eq!(copies.wait(1, BARRIER, 0), Ok(true));
         assert_eq!(copies.check(1, 40), Ok(()));
+        assert_eq!(copies.none_left(), Ok(()));
         assert_eq!(copies.check(0, 40), in_flight);
         assert_eq!(copies.copy(0, 32, 16, BARRIER), Err(misuse(BARRIER)));
     }
@@ -235,7 +251,9 @@ mod tests {
             copies.check(0, 0).unwrap();
         }
         // This warp has not waited for the phases before.
-        assert_eq!(copies.wait(1, BARRIER, 1), Err(misuse(BARRIER)));
+        for parity in [0, 1] {
+            assert_eq!(copies.wait(1, BARRIER, parity), Err(misuse(BARRIER)));
+        }
         assert_eq!(copies.arrive(1, BARRIER, 16), Err(misuse(BARRIER)));
     }
 

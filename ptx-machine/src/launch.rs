@@ -197,7 +197,11 @@ impl Program {
             }
             touched.barrier();
         }
-        Ok(())
+        let left = touched.copies.none_left();
+        match warps.last() {
+            Some((number, warp, _)) => left.map_err(|fault| self.stop(fault, block, *number, warp)),
+            None => Ok(()),
+        }
     }
 
     fn stop(&self, fault: Fault, block: u32, number: u32, warp: &Warp<'_>) -> Stop {

@@ -123,12 +123,12 @@ impl<'a> Warp<'a> {
                 Op::Branch { target } => self.branch(lanes, target),
                 Op::Exit => {
                     self.active &= !lanes;
-                    self.at += 1;
-                    if self.active == 0 {
-                        match self.waiting.pop() {
-                            Some((at, lanes)) => (self.at, self.active) = (at, lanes),
-                            None => return self.products.none_left().map(|()| Pause::Finished),
-                        }
+                    if self.active != 0 {
+                        self.at += 1;
+                    } else if let Some((at, lanes)) = self.waiting.pop() {
+                        (self.at, self.active) = (at, lanes);
+                    } else {
+                        return self.products.none_left().map(|()| Pause::Finished);
                     }
                 }
                 // Nothing is executed, neither a barrier nor a fence.

@@ -34,7 +34,7 @@ const BARRIER: Location = Location::Shared(64);
 
 /// The word that two warps write to `out`, and its taint; or the fault.
 fn run(statements: &[&str]) -> Result<(u8, u8, Outcome), Fault> {
-    let text = format!("{HEADER}{}\nret; }}", statements.join("\n"));
+    let text = format!("{HEADER}{}\n}}", statements.join("\n"));
     let module = Module::parse(&text).unwrap();
     let program = module.entry("k").unwrap().decode();
     let program = program.unwrap_or_else(|error| panic!("{error}"));
@@ -140,6 +140,20 @@ fn secrets_in_operands_are_noticed() {
     }
     let guarded = "setp.eq.u32 %p3, %r1, 0; @%p3 bar.sync 0;";
     assert_eq!(run(&[guarded]), Err(Fault::SecretBranch));
+}
+
+/// The body may end without an instruction, which has no line.
+#[test]
+fn a_block_waits_for_its_copies() {
+    let copy = format!("{COPY} [to], [source], 16, [barrier];");
+    let in_flight = Err(Fault::CopyInFlight(TO));
+    assert_eq!(run(&[READY, EXPECT, &copy]), in_flight);
+    assert_eq!(
+        run(&[READY, EXPECT, &copy, "bra end; ret; end:"]),
+        in_flight
+    );
+    let by_one = format!("setp.lt.u32 %p3, %r2, 32; @%p3 {WAIT}");
+    assert!(run(&[READY, EXPECT, &copy, &by_one]).is_ok());
 }
 
 #[test]

@@ -69,7 +69,7 @@ const TILE: Location = Location::Shared(0);
 const COPY_BARRIER: Location = Location::Shared(512);
 
 /// The controls with faults, and the expected faults.
-const BROKEN: [(&str, Fault); 24] = [
+const BROKEN: [(&str, Fault); 26] = [
     ("parted_warp", Fault::NotConverged),
     ("unseen_matrix", Fault::Unseen(Location::Shared(0))),
     ("racing_matrix", Fault::Race(Location::Shared(0))),
@@ -86,6 +86,7 @@ const BROKEN: [(&str, Fault); 24] = [
         "awaited_by_another",
         Fault::CopyInFlight(Location::Shared(32)),
     ),
+    ("wait_of_one_thread", Fault::NotConverged),
     ("wrong_parity", Fault::NeverCompletes),
     ("endless_wait", Fault::NeverCompletes),
     ("racing_copy", Fault::Race(TILE)),
@@ -95,6 +96,7 @@ const BROKEN: [(&str, Fault); 24] = [
     ("fence_of_one_thread", Fault::Unseen(Location::Variable(0))),
     ("unseen_barrier", Fault::Unseen(COPY_BARRIER)),
     ("copy_over_stores", Fault::Unseen(TILE)),
+    ("unfinished_copy", Fault::CopyInFlight(TILE)),
     ("secret_source", Fault::SecretAddress { bits: 16 }),
     ("parted_barrier", Fault::NotConverged),
 ];

@@ -357,6 +357,15 @@ CONTROL(awaited_by_another) {
     out[threadIdx.x] = shared[threadIdx.x];
 }
 
+// Only one thread of each warp waits for the copy.
+CONTROL(wait_of_one_thread) {
+    READY_STREAM
+    stream.copy(0, 0, 0);
+    if (threadIdx.x % 32 == 0) stream.wait(0, 0);
+    __syncthreads();
+    out[threadIdx.x] = shared[threadIdx.x];
+}
+
 // The parity is that of the phase before, so the wait may end at once, or never.
 CONTROL(wrong_parity) {
     READY_STREAM
@@ -448,6 +457,13 @@ CONTROL(copy_over_stores) {
     stream.copy(0, 0, 0);
     stream.wait(0, 0);
     out[threadIdx.x] = shared[threadIdx.x];
+}
+
+// The kernel ends before the copy does.
+CONTROL(unfinished_copy) {
+    READY_STREAM
+    stream.copy(0, 0, 0);
+    out[threadIdx.x] = rows[threadIdx.x];
 }
 
 // A secret bit selects the source.

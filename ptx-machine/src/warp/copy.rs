@@ -2,7 +2,7 @@
 //!
 //! [`Copies`]: crate::copies::Copies
 
-use super::{Memory, Warp, access, active_lanes};
+use super::{ALL, Memory, Warp, access, active_lanes};
 use crate::copies::COPIED;
 use crate::fault::{Fault, Location};
 use crate::program::{BulkCopy, Place, Reg, Space};
@@ -54,6 +54,10 @@ impl Warp<'_> {
         lanes: u32,
         memory: &mut Memory<'_>,
     ) -> Result<bool, Fault> {
+        // A wait makes the copy visible to its own lane only.
+        if lanes != ALL {
+            return Err(Fault::NotConverged);
+        }
         let barriers = self.barriers(place, lanes, memory)?;
         let parity = self.public_addresses(parity, 0, lanes)?;
         for lane in active_lanes(lanes) {
