@@ -43,8 +43,8 @@ pub enum Fault {
     /// A matrix product or bulk copy reads or overwrites memory that ordinary stores have written,
     /// without a `fence.proxy.async` of all lanes after them.
     Unseen(Location),
-    /// A warp accesses shared memory that a bulk copy writes, and has not waited for the copy; or no
-    /// warp has waited for it at the end of the block.
+    /// A warp accesses shared memory that a bulk copy writes, and has not waited for the copy. Or
+    /// no warp has waited for it at the end of the block.
     CopyInFlight(Location),
     /// A barrier for bulk copies is not initialised, is initialised twice or accessed as ordinary
     /// memory, gets a second arrival in a phase or impossible numbers; or a warp uses it that has
