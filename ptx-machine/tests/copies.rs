@@ -175,7 +175,7 @@ fn barriers_are_not_ordinary_memory() {
 #[test]
 fn stores_to_the_source_want_a_fence() {
     let copy = format!("{COPY} [to], [%rd3], 16, [barrier];");
-    let store = "st.global.u32 [%rd3], 1;";
+    let store = "setp.lt.u32 %p3, %r2, 32; @%p3 st.global.u32 [%rd3], 1;";
     for (fence, is_enough) in [
         ("fence.proxy.async;", true),
         ("fence.proxy.async.global;", true),
