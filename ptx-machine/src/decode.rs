@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 mod carry;
 mod control;
+mod copy;
 mod float;
 mod integer;
 mod matrix;
@@ -134,6 +135,7 @@ impl<'a> Decoder<'a> {
             Family::Warp => self.warp(&parts, operands),
             Family::Control => self.control(&parts, operands),
             Family::Matrix => self.matrix(&parts, operands),
+            Family::Copy => self.copy(&parts, operands),
         }
     }
 
@@ -181,12 +183,14 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// The address of an initialised variable of the module.
+    /// The address of a variable of the module in global memory.
     fn variable(&mut self, name: &str) -> Option<u64> {
         if let Some(address) = self.addresses.get(name) {
             return Some(*address);
         }
-        let address = self.variables.push(self.entry.variable(name)?);
+        let variable = self.entry.variable(name)?;
+        let read_only = variable.is_initialised;
+        let address = self.variables.push(&variable.bytes, read_only);
         self.addresses.insert(name.to_owned(), address);
         Some(address)
     }

@@ -31,8 +31,8 @@ pub enum Problem {
     Declaration,
     /// A number that cannot be read or does not fit 64 bits.
     Number,
-    /// No register, shared variable or special register has this name. Variables in constant
-    /// memory, and global ones without numeric initial values, are not supported.
+    /// No register, shared or global variable or special register has this name. Variables in
+    /// constant memory, and global ones whose initial values are not numbers, are not supported.
     UnknownName(String),
     /// The entry point has no such label.
     UnknownLabel(String),
@@ -133,7 +133,7 @@ impl fmt::Display for Problem {
             Self::Number => f.write_str("cannot read this number"),
             Self::UnknownName(name) => write!(
                 f,
-                "`{name}` is neither a register nor a shared variable nor a special register that is supported"
+                "`{name}` is neither a register nor a variable nor a special register that is supported"
             ),
             Self::UnknownLabel(name) => write!(f, "there is no label `{name}`"),
             Self::UnknownParameter(name) => write!(f, "there is no parameter `{name}`"),

@@ -22,7 +22,8 @@ pub enum Fault {
     SecretLatency,
     /// An access outside all buffers, or across the end of one.
     OutOfBounds(Location),
-    /// An access whose address is not a multiple of its size.
+    /// An access whose address is not a multiple of its size. For a bulk copy, addresses or a size
+    /// that are not multiples of 16, or no bytes.
     Misaligned(Location),
     /// A read of memory that has not been written.
     Uninitialised(Location),
@@ -31,17 +32,26 @@ pub enum Fault {
     /// Two warps access the same shared memory without a barrier in between, and at least one of
     /// them writes.
     Race(Location),
-    /// A shuffle or barrier names lanes that are elsewhere in the program, or a matrix product runs
-    /// in part of a warp or in a block without whole warpgroups.
+    /// A shuffle or barrier names lanes that are elsewhere in the program, or a matrix product or a
+    /// wait for copies runs in part of a warp, or a product in a block without whole warpgroups.
     NotConverged,
     /// A register of a matrix product is used before the warp has waited for the product, or the
     /// warp reaches a barrier of the block or its end before that.
     InFlight,
     /// A matrix product uses registers that were written after the last `wgmma.fence`.
     Unfenced,
-    /// A matrix product reads shared memory that ordinary stores have written, without a
-    /// `fence.proxy.async` after them.
+    /// A matrix product or bulk copy reads or overwrites memory that ordinary stores have written,
+    /// without a `fence.proxy.async` of all lanes after them.
     Unseen(Location),
+    /// A warp accesses shared memory that a bulk copy writes, and has not waited for the copy. Or
+    /// no warp has waited for it at the end of the block.
+    CopyInFlight(Location),
+    /// A barrier for bulk copies is not initialised, is initialised twice or accessed as ordinary
+    /// memory, gets a second arrival in a phase or impossible numbers; or a warp uses it that has
+    /// not waited for every phase before.
+    CopyBarrier(Location),
+    /// All warps that have not ended wait for others or for bulk copies, and no copy is under way.
+    NeverCompletes,
     /// A matrix product uses a matrix layout that is not supported.
     MatrixLayout,
     /// A floating-point operand or result is infinite or not a number.
@@ -59,7 +69,7 @@ pub enum Location {
     Shared(u64),
     /// In or behind a buffer, at this byte of it.
     Buffer(Pointer, u64),
-    /// In or behind an initialised variable of the module, at this byte of it.
+    /// In or behind a global variable of the module, at this byte of it.
     Variable(u64),
     /// At a global address outside all buffers.
     Nowhere(u64),
@@ -107,6 +117,8 @@ impl Fault {
             | Self::Uninitialised(location)
             | Self::ReadOnly(location)
             | Self::Unseen(location)
+            | Self::CopyInFlight(location)
+            | Self::CopyBarrier(location)
             | Self::Race(location) => Some(location),
             _ => None,
         }
@@ -138,8 +150,13 @@ impl fmt::Display for Fault {
             }
             Self::Unseen(place) => write!(
                 f,
-                "a matrix product reads what was stored with no fence between, {place}"
+                "a matrix product or copy of what was stored with no fence between, {place}"
             ),
+            Self::CopyInFlight(place) => {
+                write!(f, "a copy has not been waited for, {place}")
+            }
+            Self::CopyBarrier(place) => write!(f, "a barrier for copies is misused, {place}"),
+            Self::NeverCompletes => f.write_str("a wait for a copy that never completes"),
             Self::MatrixLayout => f.write_str("a layout of a matrix that is not known"),
             Self::NotFinite => f.write_str("a number that is infinite or not a number"),
             Self::TooLong => f.write_str("more steps than the launch allows"),

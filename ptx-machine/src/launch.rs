@@ -2,10 +2,10 @@
 //! memory.
 
 use crate::error::{LaunchError, RunError};
-use crate::fault::Stop;
-use crate::memory::{Buffer, Global, Pointer};
+use crate::fault::{Fault, Stop};
+use crate::memory::{Buffer, Global, Pointer, Variables};
 use crate::module::Threads;
-use crate::program::Program;
+use crate::program::{Instruction, Op, Program};
 use crate::race::Touched;
 use crate::warp::{Memory, Pause, Place, Warp};
 
@@ -47,6 +47,16 @@ pub struct Outcome {
     pub steps: u64,
     /// Whether a block left secrets in shared memory.
     pub secrets_left_in_shared: bool,
+    /// Whether the launch left secrets in global variables of the module.
+    pub secrets_left_in_variables: bool,
+}
+
+/// The memory that a block accesses.
+struct BlockMemory<'a> {
+    params: &'a Buffer,
+    shared: &'a mut Buffer,
+    variables: &'a mut Variables,
+    global: &'a mut Global,
 }
 
 /// Takes hours, at about ten million steps a second.
@@ -101,7 +111,8 @@ impl Argument {
 
 impl Program {
     /// Runs a launch. Blocks run one after another, and the warps of a block in turn from barrier
-    /// to barrier.
+    /// to barrier. Global variables of the module without initial values are zero at the start of
+    /// every run.
     ///
     /// # Errors
     ///
@@ -116,11 +127,20 @@ impl Program {
         let shared_bytes = self.shared_bytes(launch)?;
         let params = self.parameter_block(arguments)?;
         let mut outcome = Outcome::default();
+        // Each run has its own, so that it does not depend on the runs before.
+        let mut variables = self.variables.clone();
         for block in 0..launch.blocks {
             let mut shared = Buffer::new(shared_bytes);
-            self.run_block(block, launch, &params, &mut shared, global, &mut outcome)?;
+            let mut memory = BlockMemory {
+                params: &params,
+                shared: &mut shared,
+                variables: &mut variables,
+                global: &mut *global,
+            };
+            self.run_block(block, launch, &mut memory, &mut outcome)?;
             outcome.secrets_left_in_shared |= shared.holds_secrets();
         }
+        outcome.secrets_left_in_variables = variables.hold_secrets();
         Ok(outcome)
     }
 
@@ -128,12 +148,12 @@ impl Program {
         &self,
         block: u32,
         launch: &Launch,
-        params: &Buffer,
-        shared: &mut Buffer,
-        global: &mut Global,
+        memory: &mut BlockMemory<'_>,
         outcome: &mut Outcome,
     ) -> Result<(), Stop> {
-        let mut touched = Touched::new(shared.len());
+        let is_copy = |instruction: &Instruction| matches!(instruction.op, Op::BulkCopy(_));
+        let has_copies = self.instructions.iter().any(is_copy);
+        let mut touched = Touched::new(memory.shared.len(), has_copies);
         let warps = (0..launch.threads_per_block / 32).map(|warp| {
             let place = Place {
                 warp,
@@ -144,37 +164,57 @@ impl Program {
             (warp, Warp::new(self, place), Pause::Barrier)
         });
         let mut warps: Vec<_> = warps.collect();
-        let waits = |pause: &Pause| *pause == Pause::Barrier;
-        while warps.iter().any(|(_, _, pause)| waits(pause)) {
-            for (number, warp, pause) in warps.iter_mut().filter(|(_, _, pause)| waits(pause)) {
-                let mut memory = Memory {
-                    params,
-                    shared: &mut *shared,
-                    touched: &mut touched,
-                    warp: *number,
-                    threads_per_block: launch.threads_per_block,
-                    variables: &self.variables,
-                    global: &mut *global,
-                };
-                let before = warp.steps;
-                let max_steps = before.saturating_add(launch.max_steps - outcome.steps);
-                *pause = warp.run(&mut memory, max_steps).map_err(|fault| {
-                    let (line, text) = warp.origin();
-                    Stop {
-                        fault,
-                        entry: self.name.clone(),
-                        line,
-                        text,
-                        block,
+        while warps.iter().any(|(_, _, pause)| *pause != Pause::Finished) {
+            // Every warp runs to the next barrier. One that waits for copies goes on after others
+            // have started them.
+            let mut ready = warps.iter_mut().collect::<Vec<_>>();
+            ready.retain(|(_, _, pause)| *pause != Pause::Finished);
+            while !ready.is_empty() {
+                let steps_before = outcome.steps;
+                for (number, warp, pause) in &mut ready {
+                    let mut memory = Memory {
+                        params: memory.params,
+                        shared: &mut *memory.shared,
+                        touched: &mut touched,
                         warp: *number,
-                        lane: warp.failed_lane(),
+                        threads_per_block: launch.threads_per_block,
+                        variables: &mut *memory.variables,
+                        global: &mut *memory.global,
+                    };
+                    let before = warp.steps;
+                    let max_steps = before.saturating_add(launch.max_steps - outcome.steps);
+                    let paused = warp.run(&mut memory, max_steps);
+                    *pause = paused.map_err(|fault| self.stop(fault, block, *number, warp))?;
+                    outcome.steps += warp.steps - before;
+                }
+                ready.retain(|(_, _, pause)| *pause == Pause::Copies);
+                match ready.first() {
+                    Some((number, warp, _)) if outcome.steps == steps_before => {
+                        return Err(self.stop(Fault::NeverCompletes, block, *number, warp));
                     }
-                })?;
-                outcome.steps += warp.steps - before;
+                    _ => {}
+                }
             }
             touched.barrier();
         }
-        Ok(())
+        let left = touched.copies.none_left();
+        match warps.last() {
+            Some((number, warp, _)) => left.map_err(|fault| self.stop(fault, block, *number, warp)),
+            None => Ok(()),
+        }
+    }
+
+    fn stop(&self, fault: Fault, block: u32, number: u32, warp: &Warp<'_>) -> Stop {
+        let (line, text) = warp.origin();
+        Stop {
+            fault,
+            entry: self.name.clone(),
+            line,
+            text,
+            block,
+            warp: number,
+            lane: warp.failed_lane(),
+        }
     }
 
     /// The total bytes of shared memory, or why the launch does not fit the kernel or the machine.

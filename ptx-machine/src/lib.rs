@@ -48,6 +48,7 @@
 //! ([`SUPPORTED`]). The input must be PTX that NVIDIA's assembler accepts. Many errors in it are
 //! detected and reported as typed errors, but not all. Nothing panics.
 
+mod copies;
 mod decode;
 mod error;
 mod fault;

@@ -22,6 +22,7 @@ const VARIABLES: u64 = 1 << 63;
 pub struct Pointer(u64);
 
 /// Bytes, the taint of each of their bits, and which of them were written.
+#[derive(Clone)]
 pub struct Buffer {
     bytes: Vec<u8>,
     taint: Vec<u8>,
@@ -240,6 +241,11 @@ impl Buffer {
         Ok(())
     }
 
+    /// Checks that `SIZE` bytes are within the buffer, and aligned.
+    pub(crate) fn check<const SIZE: usize>(&self, offset: u64) -> Result<(), Denied> {
+        self.range::<SIZE>(offset).map(|_| ())
+    }
+
     fn range<const SIZE: usize>(&self, offset: u64) -> Result<Range<usize>, Denied> {
         let end = offset.wrapping_add(SIZE as u64);
         if end > self.len() as u64 || end < offset {
@@ -252,16 +258,17 @@ impl Buffer {
     }
 }
 
-/// Initialised global variables of a module, which kernels read.
-#[derive(Default)]
+/// Global variables of a module. Kernels write those without initial values.
+#[derive(Clone, Default)]
 pub(crate) struct Variables(Vec<Buffer>);
 
 impl Variables {
     /// Adds a variable and returns its address.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> u64 {
+    pub(crate) fn push(&mut self, bytes: &[u8], read_only: bool) -> u64 {
         let mut buffer = Buffer::new(bytes.len());
         buffer.bytes.copy_from_slice(bytes);
         buffer.written.fill(true);
+        buffer.read_only = read_only;
         self.0.push(buffer);
         VARIABLES + ((self.0.len() as u64 - 1) << 32)
     }
@@ -273,16 +280,34 @@ impl Variables {
 
     /// Reads a variable.
     pub(crate) fn read<const SIZE: usize>(&self, address: u64) -> Result<(u64, u64), Fault> {
-        let offset = address & u64::from(u32::MAX);
-        let number = ((address - VARIABLES) >> 32) as usize;
+        let (number, offset) = Self::place(address);
         let buffer = self.0.get(number).ok_or(Denied::OutOfBounds);
         let value = buffer.and_then(|buffer| buffer.read::<SIZE>(offset));
         value.map_err(|denied| denied.at(Location::Variable(offset)))
     }
 
-    /// Refuses a write.
-    pub(crate) fn refuse(address: u64) -> Fault {
-        Fault::ReadOnly(Location::Variable(address & u64::from(u32::MAX)))
+    /// Writes to a variable.
+    pub(crate) fn write<const SIZE: usize>(
+        &mut self,
+        address: u64,
+        value: u64,
+        taint: u64,
+    ) -> Result<(), Fault> {
+        let (number, offset) = Self::place(address);
+        let buffer = self.0.get_mut(number).ok_or(Denied::OutOfBounds);
+        let written = buffer.and_then(|buffer| buffer.write::<SIZE>(offset, value, taint));
+        written.map_err(|denied| denied.at(Location::Variable(offset)))
+    }
+
+    /// Whether a variable depends on a secret.
+    pub(crate) fn hold_secrets(&self) -> bool {
+        self.0.iter().any(Buffer::holds_secrets)
+    }
+
+    /// The number of the variable at an address, and the offset in it.
+    fn place(address: u64) -> (usize, u64) {
+        let (start, offset) = split(address - VARIABLES);
+        ((start.0 >> 32) as usize, offset)
     }
 }
 
@@ -342,16 +367,24 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_read_only() {
+    fn variables_with_initial_values_are_read_only() {
         let mut variables = Variables::default();
-        let address = variables.push(&[1, 2, 3, 4]);
-        let second = variables.push(&[5, 6]);
+        let address = variables.push(&[1, 2, 3, 4], true);
+        let second = variables.push(&[5, 6], false);
+        let refused = Fault::ReadOnly(Location::Variable(0));
+        assert_eq!(variables.write::<4>(address, 7, 0), Err(refused));
+        assert_eq!(variables.write::<1>(second, 7, 0), Ok(()));
+        assert!(!variables.hold_secrets());
+        assert_eq!(variables.write::<1>(second, 8, 1), Ok(()));
+        assert!(variables.hold_secrets());
+        assert_eq!(variables.read::<1>(second), Ok((8, 1)));
         assert_eq!(variables.read::<4>(address), Ok((0x0403_0201, 0)));
         assert_eq!(variables.read::<1>(second + 1), Ok((6, 0)));
         let beyond = Fault::OutOfBounds(Location::Variable(2));
         assert_eq!(variables.read::<1>(second + 2), Err(beyond.clone()));
         let beyond = Fault::OutOfBounds(Location::Variable(0));
-        assert_eq!(variables.read::<1>(second + (1 << 32)), Err(beyond));
+        assert_eq!(variables.read::<1>(second + (1 << 32)), Err(beyond.clone()));
+        assert_eq!(variables.write::<1>(second + (1 << 32), 0, 0), Err(beyond));
         assert!(Variables::contain(address) && !Variables::contain(1 << 32));
     }
 

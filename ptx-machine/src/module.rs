@@ -1,8 +1,8 @@
 //! Parses the text of a PTX module to its entry points, statement by statement (PTX ISA 7.0,
 //! chapters 4 and 5).
 //!
-//! Functions are skipped, as are variables in constant memory, and global ones without numeric
-//! initial values. An entry point that uses them cannot be decoded.
+//! Functions are skipped, as are variables in constant memory, and global ones whose initial values
+//! are not numbers. An entry point that uses them cannot be decoded.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -18,7 +18,7 @@ pub(crate) use statement::{Operand, Statement};
 use crate::decode;
 use crate::error::{Problem, PtxError};
 use crate::program::Program;
-use declaration::Registers;
+use declaration::{GlobalVariable, Registers};
 use pieces::Piece;
 
 /// The entry points of a PTX module.
@@ -46,8 +46,8 @@ pub struct Entry {
     pub(crate) registers: Registers,
     /// Names of the variables for dynamic shared memory, common to the whole module.
     dynamic: Arc<HashSet<String>>,
-    /// Initialised global variables by name, common to the whole module.
-    variables: Arc<HashMap<String, Vec<u8>>>,
+    /// Global variables by name, common to the whole module.
+    variables: Arc<HashMap<String, GlobalVariable>>,
 }
 
 /// A parameter of an entry point.
@@ -174,7 +174,8 @@ struct Parser {
     entries: Vec<Entry>,
     /// Names of `.extern .shared` variables.
     dynamic: HashSet<String>,
-    variables: HashMap<String, Vec<u8>>,
+    variables: HashMap<String, GlobalVariable>,
+    variable_bytes: usize,
     /// The entry point whose body is being read. `None` in the body of a function.
     current: Option<Entry>,
     depth: usize,
@@ -249,14 +250,19 @@ impl Parser {
         Ok(())
     }
 
-    /// Reads a statement outside of bodies: dynamic shared memory and initialised variables matter,
-    /// and others are skipped.
+    /// Reads a statement outside of bodies: dynamic shared memory and global variables matter, and
+    /// others are skipped.
     fn outside(&mut self, line: u32, text: &str) -> Result<(), PtxError> {
         if text.starts_with(".extern .shared ") {
             self.dynamic.insert(declaration::variable(line, text)?.name);
             Ok(())
-        } else if let Some((name, bytes)) = declaration::initialised(line, text)? {
-            self.variables.insert(name, bytes);
+        } else if let Some((name, variable)) = declaration::global(line, text)? {
+            self.variable_bytes += variable.bytes.len();
+            if self.variable_bytes > declaration::MAX_VARIABLE_BYTES {
+                let too_large = Problem::TooLarge("bytes of variables");
+                return Err(PtxError::new(line, text, too_large));
+            }
+            self.variables.insert(name, variable);
             Ok(())
         } else if text.starts_with('.') {
             Ok(())
@@ -289,9 +295,9 @@ impl Entry {
         self.shared.get(name).copied().or_else(dynamic)
     }
 
-    /// The contents of an initialised variable of the module.
-    pub(crate) fn variable(&self, name: &str) -> Option<&[u8]> {
-        self.variables.get(name).map(Vec::as_slice)
+    /// A variable of the module in global memory.
+    pub(crate) fn variable(&self, name: &str) -> Option<&GlobalVariable> {
+        self.variables.get(name)
     }
 
     /// The offset of dynamic shared memory, behind the static variables.

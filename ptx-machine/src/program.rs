@@ -93,6 +93,14 @@ pub(crate) struct WarpProduct {
     pub(crate) from: [Reg; 4],
 }
 
+/// A copy from global to shared memory that arrives at a barrier: `cp.async.bulk`.
+pub(crate) struct BulkCopy {
+    pub(crate) to: Place,
+    pub(crate) from: Place,
+    pub(crate) bytes: Reg,
+    pub(crate) barrier: Place,
+}
+
 pub(crate) enum Op {
     Binary(Binary, Width, [Reg; 3]),
     /// Shift right, keeping the sign.
@@ -182,8 +190,25 @@ pub(crate) enum Op {
     MatrixWait {
         pending: usize,
     },
-    /// Makes stores to shared memory visible to matrix products.
-    ProxyFence,
+    /// Makes stores to these kinds of memory visible to matrix products and bulk copies.
+    ProxyFence {
+        global: bool,
+        shared: bool,
+    },
+    /// Makes a barrier for bulk copies, with one arrival in each phase.
+    InitBarrier(Place),
+    /// Arrives at a barrier, whose phase expects this many bytes more.
+    ExpectCopies {
+        barrier: Place,
+        bytes: Reg,
+    },
+    /// Waits for the phase of this parity.
+    WaitForCopies {
+        complete: Reg,
+        barrier: Place,
+        parity: Reg,
+    },
+    BulkCopy(Box<BulkCopy>),
 }
 
 impl Op {
@@ -231,13 +256,24 @@ impl Op {
                 let read = [&product.rows[..], &product.column, &product.from].concat();
                 (read, product.to.to_vec())
             }
+            Self::InitBarrier(place) => (vec![place.base], vec![]),
+            Self::ExpectCopies { barrier, bytes } => (vec![barrier.base, bytes], vec![]),
+            Self::WaitForCopies {
+                complete,
+                barrier,
+                parity,
+            } => (vec![barrier.base, parity], vec![complete]),
+            Self::BulkCopy(ref copy) => {
+                let places = [copy.to.base, copy.from.base, copy.barrier.base, copy.bytes];
+                (places.to_vec(), vec![])
+            }
             Self::Branch { .. }
             | Self::Exit
             | Self::BlockBarrier
             | Self::MatrixFence
             | Self::MatrixCommit
             | Self::MatrixWait { .. }
-            | Self::ProxyFence => (vec![], vec![]),
+            | Self::ProxyFence { .. } => (vec![], vec![]),
         }
     }
 }
@@ -306,6 +342,13 @@ impl Width {
 pub(crate) enum Space {
     Global,
     Shared,
+}
+
+/// An address: a register and a constant.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) base: Reg,
+    pub(crate) offset: i64,
 }
 
 /// A load or store of 1, 2 or 4 consecutive elements.

@@ -35,6 +35,8 @@ pub enum Family {
     Control,
     /// Products of matrices, and the fences around them.
     Matrix,
+    /// Bulk copies to shared memory, and their barriers.
+    Copy,
 }
 
 /// All supported instructions.
@@ -156,10 +158,23 @@ pub const SUPPORTED: &[Form] = &[
          m64n240k32,m64n256k32}.s32.u8.u8",
         "{d, ..}, {a, b, c, e}, m, p",
     ),
-    matrix("fence.proxy.async[.shared::cta]", ""),
+    matrix("fence.proxy.async[.{global,shared::cta}]", ""),
     matrix(
         "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32",
         "{d, e, f, g}, {a, b, c, m}, {a, b}, {c, d, e, f}",
+    ),
+    copy("mbarrier.init.{shared,shared::cta}.b64", "[a], 1"),
+    copy(
+        "mbarrier.arrive.expect_tx.{shared,shared::cta}.b64",
+        "_, [a], n",
+    ),
+    copy(
+        "mbarrier.try_wait.parity.{shared,shared::cta}.b64",
+        "p, [a], n",
+    ),
+    copy(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes",
+        "[a], [b], n, [m]",
     ),
 ];
 
@@ -182,6 +197,7 @@ impl fmt::Display for Family {
             Self::Warp => "warp",
             Self::Control => "control",
             Self::Matrix => "matrix",
+            Self::Copy => "copy",
         })
     }
 }
@@ -237,6 +253,10 @@ const fn warp(spelling: &'static str, operands: &'static str) -> Form {
 
 const fn matrix(spelling: &'static str, operands: &'static str) -> Form {
     form(Family::Matrix, spelling, operands)
+}
+
+const fn copy(spelling: &'static str, operands: &'static str) -> Form {
+    form(Family::Copy, spelling, operands)
 }
 
 const fn control(spelling: &'static str, operands: &'static str) -> Form {

@@ -4,6 +4,7 @@
 //! and join where they meet. The condition of such a branch must be public like any other.
 
 mod access;
+mod copy;
 mod float;
 mod integer;
 mod matrix;
@@ -24,6 +25,8 @@ const ALL: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Pause {
     Barrier,
+    /// It waits for copies that no warp has started yet.
+    Copies,
     Finished,
 }
 
@@ -44,7 +47,7 @@ pub(crate) struct Memory<'a> {
     pub(crate) touched: &'a mut Touched,
     pub(crate) warp: u32,
     pub(crate) threads_per_block: u32,
-    pub(crate) variables: &'a Variables,
+    pub(crate) variables: &'a mut Variables,
     pub(crate) global: &'a mut Global,
 }
 
@@ -101,7 +104,8 @@ impl<'a> Warp<'a> {
         self.failed_lane
     }
 
-    /// Runs until a barrier, the end, a fault, or `max_steps` instructions in all.
+    /// Runs until a barrier, a copy that has not started, the end, a fault, or `max_steps`
+    /// instructions in all.
     pub(crate) fn run(&mut self, memory: &mut Memory<'_>, max_steps: u64) -> Result<Pause, Fault> {
         let program = self.program;
         loop {
@@ -119,13 +123,27 @@ impl<'a> Warp<'a> {
                 Op::Branch { target } => self.branch(lanes, target),
                 Op::Exit => {
                     self.active &= !lanes;
-                    self.at += 1;
-                    if self.active == 0 {
-                        match self.waiting.pop() {
-                            Some((at, lanes)) => (self.at, self.active) = (at, lanes),
-                            None => return self.products.none_left().map(|()| Pause::Finished),
-                        }
+                    if self.active != 0 {
+                        self.at += 1;
+                    } else if let Some((at, lanes)) = self.waiting.pop() {
+                        (self.at, self.active) = (at, lanes);
+                    } else {
+                        return self.products.none_left().map(|()| Pause::Finished);
                     }
+                }
+                // Nothing is executed, neither a barrier nor a fence.
+                _ if lanes == 0 => self.at += 1,
+                Op::WaitForCopies {
+                    complete,
+                    barrier,
+                    parity,
+                } => {
+                    if !self.wait_for_copies(complete, barrier, parity, lanes, memory)? {
+                        // The warp will execute it again.
+                        self.steps -= 1;
+                        return Ok(Pause::Copies);
+                    }
+                    self.at += 1;
                 }
                 Op::BlockBarrier => {
                     if lanes != self.active || !self.waiting.is_empty() {
@@ -286,11 +304,24 @@ impl<'a> Warp<'a> {
                 self.products.wait(pending);
                 Ok(())
             }
-            Op::ProxyFence => {
-                memory.touched.proxy_fence(memory.warp);
+            Op::ProxyFence { global, shared } => {
+                // The fence of a lane is not about the stores of others.
+                if lanes == ALL && shared {
+                    memory.touched.proxy_fence(memory.warp);
+                }
+                if lanes == ALL && global {
+                    memory.touched.copies.fence(memory.warp);
+                }
                 Ok(())
             }
-            Op::Branch { .. } | Op::Exit | Op::BlockBarrier => unreachable!("handled by run"),
+            Op::InitBarrier(place) => self.init_barrier(place, lanes, memory),
+            Op::ExpectCopies { barrier, bytes } => {
+                self.expect_copies(barrier, bytes, lanes, memory)
+            }
+            Op::BulkCopy(ref copy) => self.bulk_copy(copy, lanes, memory),
+            Op::Branch { .. } | Op::Exit | Op::BlockBarrier | Op::WaitForCopies { .. } => {
+                unreachable!("handled by run")
+            }
         }
     }
 

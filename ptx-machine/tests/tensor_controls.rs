@@ -64,8 +64,12 @@ fn expected(seed: u32) -> Vec<u32> {
     (0..4 * THREADS).map(sum).collect()
 }
 
+/// The first tile of a control with copies, and its barrier.
+const TILE: Location = Location::Shared(0);
+const COPY_BARRIER: Location = Location::Shared(512);
+
 /// The controls with faults, and the expected faults.
-const BROKEN: [(&str, Fault); 10] = [
+const BROKEN: [(&str, Fault); 26] = [
     ("parted_warp", Fault::NotConverged),
     ("unseen_matrix", Fault::Unseen(Location::Shared(0))),
     ("racing_matrix", Fault::Race(Location::Shared(0))),
@@ -76,6 +80,25 @@ const BROKEN: [(&str, Fault); 10] = [
     ("secret_matrix", Fault::SecretAddress { bits: 1 }),
     ("secret_sum", Fault::SecretBranch),
     ("swizzled_matrix", Fault::MatrixLayout),
+    ("unawaited_copy", Fault::CopyInFlight(TILE)),
+    ("unawaited_load", Fault::CopyInFlight(TILE)),
+    (
+        "awaited_by_another",
+        Fault::CopyInFlight(Location::Shared(32)),
+    ),
+    ("wait_of_one_thread", Fault::NotConverged),
+    ("wrong_parity", Fault::NeverCompletes),
+    ("endless_wait", Fault::NeverCompletes),
+    ("racing_copy", Fault::Race(TILE)),
+    ("racing_phase", Fault::Race(COPY_BARRIER)),
+    ("copy_under_product", Fault::InFlight),
+    ("unseen_source", Fault::Unseen(Location::Variable(0))),
+    ("fence_of_one_thread", Fault::Unseen(Location::Variable(0))),
+    ("unseen_barrier", Fault::Unseen(COPY_BARRIER)),
+    ("copy_over_stores", Fault::Unseen(TILE)),
+    ("unfinished_copy", Fault::CopyInFlight(TILE)),
+    ("secret_source", Fault::SecretAddress { bits: 16 }),
+    ("parted_barrier", Fault::NotConverged),
 ];
 
 #[test]
@@ -85,6 +108,7 @@ fn every_control_is_tested() {
     let broken = BROKEN.iter().map(|(name, _)| *name);
     let mut tested: Vec<_> = broken
         .chain(["whole_product", "chained_products", "warp_products"])
+        .chain(["streamed_products", "late_copy"])
         .collect();
     entries.sort_unstable();
     tested.sort_unstable();
@@ -97,7 +121,10 @@ fn products_are_right() {
         let expected = expected(seed);
         let once = run("whole_product", 128, seed).unwrap();
         assert_eq!(once, (expected.clone(), true));
+        assert_eq!(run("late_copy", 128, seed).unwrap(), once);
         let twice = run("chained_products", 128, seed).unwrap().0;
+        let streamed = run("streamed_products", 128, seed).unwrap();
+        assert_eq!(streamed, (twice.clone(), true));
         let doubled = expected.iter().map(|sum| 2 * sum);
         assert_eq!(twice, doubled.collect::<Vec<_>>());
         // The same with synchronous instructions, which need no warpgroup.

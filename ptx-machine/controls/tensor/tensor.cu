@@ -228,3 +228,254 @@ CONTROL(swizzled_matrix) {
     product.wait();
     product.store(out);
 }
+
+// The matrix in global memory, from which it is copied to shared memory.
+static __device__ uint4 STREAMED[16];
+
+static __device__ void fence_all() { asm volatile("fence.proxy.async;" ::: "memory"); }
+static __device__ void fence_global() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
+
+// Two tiles of shared memory for matrices, and two barriers for copies.
+static const u32 TILE = 256;
+static const u32 BARRIERS = 2 * TILE;
+static const u32 STREAM_BYTES = BARRIERS + 16;
+
+struct Stream {
+    const unsigned char* shared;
+    u32 address;
+
+    // Writes the matrix to global memory and makes the barriers, without a fence.
+    __device__ Stream(const unsigned char* shared, const u32* matrix)
+        : shared(shared), address(static_cast<u32>(__cvta_generic_to_shared(shared))) {
+        if (threadIdx.x < 64) reinterpret_cast<u32*>(STREAMED)[threadIdx.x] = matrix[threadIdx.x];
+        if (threadIdx.x == 0) {
+            asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(address + BARRIERS) : "memory");
+            asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(address + BARRIERS + 8) : "memory");
+        }
+    }
+
+    // One thread copies the matrix to a tile.
+    __device__ void copy(u32 thread, u32 tile, u32 barrier, u32 offset = 0) {
+        if (threadIdx.x != thread) return;
+        u64 from = __cvta_generic_to_global(STREAMED) + offset;
+        asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(address + BARRIERS + 8 * barrier),
+                     "r"(TILE)
+                     : "memory");
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                         address + TILE * tile),
+                     "l"(from), "r"(TILE), "r"(address + BARRIERS + 8 * barrier)
+                     : "memory");
+    }
+
+    __device__ void wait(u32 barrier, u32 parity) {
+        u32 complete;
+        do {
+            asm volatile(
+                "{.reg .pred complete; mbarrier.try_wait.parity.shared.b64 complete, [%1], %2; "
+                "selp.u32 %0, 1, 0, complete;}"
+                : "=r"(complete)
+                : "r"(address + BARRIERS + 8 * barrier), "r"(parity)
+                : "memory");
+        } while (complete == 0);
+    }
+
+    __device__ u64 tile(u32 number) { return descriptor(shared + TILE * number); }
+};
+
+// A barrier of the block at this place if the flag is 1.
+static __device__ void meet_if(u32 flag) {
+    asm volatile("{.reg .pred here; setp.ne.u32 here, %0, 0; @here bar.sync 0;}" ::"r"(flag) : "memory");
+}
+
+#define STREAM                                                     \
+    __shared__ __align__(128) unsigned char shared[STREAM_BYTES]; \
+    Stream stream(shared, matrix);
+
+#define READY_STREAM \
+    STREAM           \
+    fence_all();     \
+    __syncthreads();
+
+// Without a fault: two copies to one tile. The warps meet between them at two different places.
+CONTROL(streamed_products) {
+    READY_STREAM
+    u32 is_early = __shfl_sync(0xffffffffu, threadIdx.x / 64, 0);
+    stream.copy(0, 0, 0);
+    stream.wait(0, 0);
+    Product product(rows);
+    product.fence();
+    product.start(stream.tile(0), 0);
+    product.wait();
+    meet_if(is_early);
+    product.fence();
+    meet_if(is_early ^ 1);
+    stream.copy(0, 0, 0);
+    stream.wait(0, 1);
+    product.start(stream.tile(0), 1);
+    product.wait();
+    product.store(out);
+}
+
+// The first warps wait for a copy that the last warp starts.
+CONTROL(late_copy) {
+    READY_STREAM
+    stream.copy(96, 0, 0);
+    stream.wait(0, 0);
+    Product product(rows);
+    product.fence();
+    product.start(stream.tile(0), 0);
+    product.wait();
+    product.store(out);
+}
+
+// Nobody waits for the copy.
+CONTROL(unawaited_copy) {
+    READY_STREAM
+    stream.copy(0, 0, 0);
+    __syncthreads();
+    Product product(rows);
+    product.fence();
+    product.start(stream.tile(0), 0);
+    product.wait();
+    product.store(out);
+}
+
+// A load reads what has not been waited for.
+CONTROL(unawaited_load) {
+    READY_STREAM
+    stream.copy(0, 0, 0);
+    out[threadIdx.x] = shared[threadIdx.x];
+    stream.wait(0, 0);
+}
+
+// Only the first warp waits for the copy, and the others meet it.
+CONTROL(awaited_by_another) {
+    READY_STREAM
+    stream.copy(0, 0, 0);
+    if (threadIdx.x < 32) stream.wait(0, 0);
+    __syncthreads();
+    out[threadIdx.x] = shared[threadIdx.x];
+}
+
+// Only one thread of each warp waits for the copy.
+CONTROL(wait_of_one_thread) {
+    READY_STREAM
+    stream.copy(0, 0, 0);
+    if (threadIdx.x % 32 == 0) stream.wait(0, 0);
+    __syncthreads();
+    out[threadIdx.x] = shared[threadIdx.x];
+}
+
+// The parity is that of the phase before, so the wait may end at once, or never.
+CONTROL(wrong_parity) {
+    READY_STREAM
+    stream.copy(0, 0, 0);
+    stream.wait(0, 1);
+    out[threadIdx.x] = shared[threadIdx.x];
+}
+
+// Nobody starts a second copy.
+CONTROL(endless_wait) {
+    READY_STREAM
+    stream.copy(0, 0, 0);
+    stream.wait(0, 0);
+    stream.wait(0, 1);
+    out[threadIdx.x] = shared[threadIdx.x];
+}
+
+// A copy overwrites a tile that other warps may still read.
+CONTROL(racing_copy) {
+    READY_STREAM
+    stream.copy(0, 0, 0);
+    stream.wait(0, 0);
+    out[threadIdx.x] = shared[threadIdx.x];
+    stream.copy(96, 0, 1);
+    stream.wait(1, 0);
+}
+
+// A barrier begins its second phase while other warps may still wait for the first.
+CONTROL(racing_phase) {
+    READY_STREAM
+    stream.copy(0, 0, 0);
+    stream.wait(0, 0);
+    stream.copy(96, 1, 0);
+    stream.wait(0, 1);
+    out[threadIdx.x] = shared[threadIdx.x];
+}
+
+// A product may still read the tile that is overwritten.
+CONTROL(copy_under_product) {
+    READY_STREAM
+    stream.copy(0, 0, 0);
+    stream.wait(0, 0);
+    Product product(rows);
+    product.fence();
+    product.start(stream.tile(0), 0);
+    stream.copy(0, 0, 1);
+    product.wait();
+    stream.wait(1, 0);
+    product.store(out);
+}
+
+// The stores to global memory are not fenced, only those of the barriers.
+CONTROL(unseen_source) {
+    STREAM
+    fence_stores();
+    __syncthreads();
+    stream.copy(0, 0, 0);
+    stream.wait(0, 0);
+    out[threadIdx.x] = shared[threadIdx.x];
+}
+
+// Only one thread fences the stores of all.
+CONTROL(fence_of_one_thread) {
+    STREAM
+    if (threadIdx.x == 0) fence_all();
+    __syncthreads();
+    stream.copy(0, 0, 0);
+    stream.wait(0, 0);
+    out[threadIdx.x] = shared[threadIdx.x];
+}
+
+// The stores to global memory are fenced, but not those of the barriers.
+CONTROL(unseen_barrier) {
+    STREAM
+    fence_global();
+    __syncthreads();
+    stream.copy(0, 0, 0);
+    stream.wait(0, 0);
+    out[threadIdx.x] = shared[threadIdx.x];
+}
+
+// A copy overwrites stores that are not fenced.
+CONTROL(copy_over_stores) {
+    __shared__ __align__(128) unsigned char shared[STREAM_BYTES];
+    Stream stream(shared, matrix);
+    fence_all();
+    shared[threadIdx.x] = 0;
+    __syncthreads();
+    stream.copy(0, 0, 0);
+    stream.wait(0, 0);
+    out[threadIdx.x] = shared[threadIdx.x];
+}
+
+// The kernel ends before the copy does.
+CONTROL(unfinished_copy) {
+    READY_STREAM
+    stream.copy(0, 0, 0);
+    out[threadIdx.x] = rows[threadIdx.x];
+}
+
+// A secret bit selects the source.
+CONTROL(secret_source) {
+    READY_STREAM
+    stream.copy(0, 0, 0, rows[0] & 16);
+    stream.wait(0, 0);
+    out[threadIdx.x] = shared[threadIdx.x];
+}
+
+// Some lanes of a warp meet the others, and some do not.
+CONTROL(parted_barrier) {
+    meet_if(threadIdx.x & 1);
+    out[threadIdx.x] = matrix[threadIdx.x % 64] + rows[threadIdx.x];
+}

@@ -71,8 +71,8 @@ pub struct CheckArgs {
     pub secret: Vec<usize>,
 
     /// Buffers that must hold nothing that depends on a secret when the kernel ends; `shared` is shared
-    /// memory
-    #[arg(long, value_name = "N|shared,...", value_delimiter = ',')]
+    /// memory, `variables` are those of the module in global memory
+    #[arg(long, value_name = "N|shared|variables,...", value_delimiter = ',')]
     pub wiped: Vec<Place>,
 
     /// Seed of the random buffers

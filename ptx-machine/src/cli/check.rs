@@ -60,6 +60,7 @@ fn finished(args: &CheckArgs, entry: &str, outcome: &Outcome, bound: &Bound) -> 
     let steps = outcome.steps;
     let holds_secrets = |place: Place| match place {
         Place::Shared => outcome.secrets_left_in_shared,
+        Place::Variables => outcome.secrets_left_in_variables,
         Place::Parameter(number) => bound.buffers[number]
             .is_some_and(|pointer| bound.global.buffer(pointer).holds_secrets()),
     };
@@ -72,6 +73,7 @@ fn finished(args: &CheckArgs, entry: &str, outcome: &Outcome, bound: &Bound) -> 
     for place in &left {
         lines.push(match place {
             Place::Shared => format!("{entry}: secrets are left in shared memory"),
+            Place::Variables => format!("{entry}: secrets are left in variables of the module"),
             Place::Parameter(number) => {
                 format!("{entry}: secrets are left in the buffer of parameter {number}")
             }

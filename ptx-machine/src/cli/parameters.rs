@@ -31,6 +31,7 @@ pub enum Contents {
 pub enum Place {
     Parameter(usize),
     Shared,
+    Variables,
 }
 
 /// The arguments of a launch, and its buffers.
@@ -257,10 +258,11 @@ impl FromStr for Place {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "shared" => Ok(Self::Shared),
+            "variables" => Ok(Self::Variables),
             _ => text
                 .parse()
                 .map(Self::Parameter)
-                .map_err(|_| "a parameter's number, from 0, or `shared`".to_owned()),
+                .map_err(|_| "a parameter's number, from 0, or `shared` or `variables`".to_owned()),
         }
     }
 }

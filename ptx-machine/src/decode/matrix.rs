@@ -18,7 +18,10 @@ impl Decoder<'_> {
             ("wgmma", "wait_group", [Operand::Name(pending)]) => Op::MatrixWait {
                 pending: pending.parse().map_err(|_| Problem::Number)?,
             },
-            ("fence", "proxy", []) => Op::ProxyFence,
+            ("fence", "proxy", []) => Op::ProxyFence {
+                global: !parts.contains(&"shared::cta"),
+                shared: !parts.contains(&"global"),
+            },
             (
                 "wgmma",
                 "mma_async",

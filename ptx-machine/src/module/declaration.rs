@@ -5,8 +5,11 @@ use std::collections::{HashMap, HashSet};
 use super::{Entry, Parameter, Threads};
 use crate::error::{Problem, PtxError};
 
-/// The maximum size of a variable, and of all parameters together, in bytes: more than on any chip.
+/// The maximum size of shared memory, and of all parameters together, in bytes: more than on any
+/// chip.
 pub(super) const MAX_BYTES: usize = 1 << 20;
+/// The maximum size of all variables of a module together, in bytes.
+pub(super) const MAX_VARIABLE_BYTES: usize = 64 << 20;
 
 /// A variable, such as `.shared .align 16 .b8 name[128]` or `.param .u64 name`.
 pub(super) struct Variable {
@@ -14,6 +17,15 @@ pub(super) struct Variable {
     pub(super) kind: String,
     pub(super) bytes: usize,
     pub(super) align: usize,
+}
+
+/// A variable of a module in global memory.
+#[derive(Debug)]
+pub(crate) struct GlobalVariable {
+    /// The initial value.
+    pub(crate) bytes: Vec<u8>,
+    /// Whether the module specifies the initial value. It is zero otherwise.
+    pub(crate) is_initialised: bool,
 }
 
 /// The registers that an entry point declares.
@@ -126,7 +138,7 @@ pub(super) fn variable(line: u32, declaration: &str) -> Result<Variable, PtxErro
     if name.is_empty() || name.starts_with('.') {
         return Err(fail());
     }
-    let bytes = usize::checked_mul(size, count).filter(|&bytes| bytes <= MAX_BYTES);
+    let bytes = usize::checked_mul(size, count).filter(|&bytes| bytes <= MAX_VARIABLE_BYTES);
     let too_large = || PtxError::new(line, declaration.trim(), Problem::TooLarge("bytes"));
     Ok(Variable {
         name: name.to_owned(),
@@ -139,20 +151,29 @@ pub(super) fn variable(line: u32, declaration: &str) -> Result<Variable, PtxErro
     })
 }
 
-/// Parses `.global .align 4 .b8 name[8] = {1, 2, 3}` or `.global .u32 name = 7`.
+/// Parses `.global .align 4 .b8 name[8] = {1, 2, 3}`, `.global .u32 name = 7` and
+/// `.global .u32 name`.
 ///
-/// `None` for other statements, and for initial values that are not numbers. Missing values are 0.
-pub(super) fn initialised(line: u32, text: &str) -> Result<Option<(String, Vec<u8>)>, PtxError> {
-    let is_global = text.split(' ').any(|word| word == ".global");
-    let Some((left, right)) = text.split_once('=').filter(|_| is_global) else {
+/// `None` for other statements, for initial values that are not numbers, and for variables of other
+/// modules. Missing values are 0.
+pub(super) fn global(line: u32, text: &str) -> Result<Option<(String, GlobalVariable)>, PtxError> {
+    let has = |word| text.split(' ').any(|other| other == word);
+    if !has(".global") || has(".extern") {
         return Ok(None);
+    }
+    let (left, right) = match text.split_once('=') {
+        Some((left, right)) => (left, Some(right)),
+        None => (text, None),
     };
-    let variable = variable(line, left)?;
+    let variable = match variable(line, left) {
+        Err(error) if right.is_none() && error.problem == Problem::Declaration => return Ok(None),
+        variable => variable?,
+    };
     let element = variable.kind.split('[').next().and_then(type_bytes);
     let element = element.unwrap_or(1);
-    let values = right.trim().trim_start_matches('{').trim_end_matches('}');
-    let mut bytes = Vec::with_capacity(variable.bytes);
-    for value in values.split(',') {
+    let values = right.map(|right| right.trim().trim_start_matches('{').trim_end_matches('}'));
+    let mut bytes = Vec::new();
+    for value in values.into_iter().flat_map(|values| values.split(',')) {
         let Ok(value) = value.trim().parse::<i128>() else {
             return Ok(None);
         };
@@ -162,7 +183,14 @@ pub(super) fn initialised(line: u32, text: &str) -> Result<Option<(String, Vec<u
         return Err(PtxError::new(line, left.trim(), Problem::Declaration));
     }
     bytes.resize(variable.bytes, 0);
-    Ok(Some((variable.name, bytes)))
+    let is_initialised = right.is_some();
+    Ok(Some((
+        variable.name,
+        GlobalVariable {
+            bytes,
+            is_initialised,
+        },
+    )))
 }
 
 impl Registers {

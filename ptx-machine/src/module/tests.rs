@@ -54,6 +54,9 @@ fn a_kernel_with_everything() {
 .address_size 64
 .extern .shared .align 16 .b8 dynamic[];
 .global .align 4 .u32 numbers[2] = {1, 2};
+.global .align 16 .b8 zeros[16];
+.extern .global .u32 elsewhere;
+.global .texref texture;
 .func (.param .b32 result) helper(.param .b32 a)
 {
 	{ call nothing; }
@@ -103,7 +106,15 @@ $L__BB0_1:
     assert_eq!(entry.labels["$L__BB0_1"], 2);
     let branch = &entry.statements[2];
     assert_eq!(branch.guard, Some(("%p1".to_owned(), true)));
-    assert_eq!(branch.line, 28);
+    assert_eq!(branch.line, 31);
+    let variable = |name| {
+        let variable = entry.variable(name)?;
+        Some((variable.bytes.as_slice(), variable.is_initialised))
+    };
+    let numbers = [1, 0, 0, 0, 2, 0, 0, 0];
+    assert_eq!(variable("numbers"), Some((&numbers[..], true)));
+    assert_eq!(variable("zeros"), Some((&[0; 16][..], false)));
+    assert_eq!(variable("elsewhere").or(variable("texture")), None);
 }
 
 #[test]
@@ -133,6 +144,10 @@ fn what_is_not_understood_is_an_error() {
         (
             ".entry k(.param .b8 a[99999999]) { }",
             Problem::TooLarge("bytes"),
+        ),
+        (
+            ".global .b8 a[67108864]; .global .b8 b[1];",
+            Problem::TooLarge("bytes of variables"),
         ),
         (
             ".entry k() { } .entry k() { }",

@@ -97,7 +97,13 @@ impl Warp<'_> {
         }
     }
 
-    fn public_addresses(&self, base: Reg, offset: i64, lanes: u32) -> Result<Lanes, Fault> {
+    /// Values that must be public.
+    pub(super) fn public_addresses(
+        &self,
+        base: Reg,
+        offset: i64,
+        lanes: u32,
+    ) -> Result<Lanes, Fault> {
         let base_taint = self.taint[base];
         if base_taint != 0 {
             // The offset is a constant of the instruction. Its sum with the base can carry.
@@ -117,7 +123,7 @@ fn location(memory: &Memory<'_>, space: Space, address: u64) -> Location {
     }
 }
 
-fn read<const SIZE: usize>(
+pub(super) fn read<const SIZE: usize>(
     memory: &mut Memory<'_>,
     space: Space,
     address: u64,
@@ -147,7 +153,13 @@ fn write<const SIZE: usize>(
             written.map_err(|denied| denied.at(Location::Shared(address)))?;
             memory.touched.write(memory.warp, address, SIZE)
         }
-        Space::Global if Variables::contain(address) => Err(Variables::refuse(address)),
-        Space::Global => memory.global.write::<SIZE>(address, value, taint),
+        Space::Global if Variables::contain(address) => {
+            memory.touched.copies.store(memory.warp, address);
+            memory.variables.write::<SIZE>(address, value, taint)
+        }
+        Space::Global => {
+            memory.touched.copies.store(memory.warp, address);
+            memory.global.write::<SIZE>(address, value, taint)
+        }
     }
 }

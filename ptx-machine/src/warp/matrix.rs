@@ -287,7 +287,7 @@ fn read_column(memory: &mut Memory<'_>, address: u64, place: &mut [i16]) -> Resu
         let address = address + 8 * number as u64;
         let value = memory.shared.read::<8>(address);
         let (value, taint) = value.map_err(|denied| denied.at(Location::Shared(address)))?;
-        memory.touched.read_by_product(memory.warp, address, 8)?;
+        memory.touched.read_async(memory.warp, address, 8)?;
         place_bytes(eight, value);
         tainted |= taint;
     }

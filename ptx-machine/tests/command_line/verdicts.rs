@@ -65,6 +65,15 @@ fn other_findings() {
     assert_eq!(status, 1);
     assert!(text.starts_with("scanned_table: secrets are left in the buffer of parameter 0\n"));
 
+    for (secret, expected) in [(1, 0), (2, 1)] {
+        let (status, text) = result(&run(&format!(
+            "check controls/tensor/tensor.ptx --entry streamed_products --threads 128 --buffer 0=out:2048 \
+             --buffer 1=random:2048 --buffer 2=random:256 --secret {secret} --wiped variables"
+        )));
+        let is_found = text.contains("secrets are left in variables of the module");
+        assert_eq!((status, is_found), (expected, expected == 1), "{text}");
+    }
+
     let twice = ONE_WARP.replace("128", "256");
     let racing = format!("check {CONTROLS} --entry racing_warps --threads 64 {twice}");
     let (status, text) = result(&run(&racing));
