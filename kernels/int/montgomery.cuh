@@ -45,14 +45,17 @@ struct Idle {
     __device__ __forceinline__ void consume(const Step&) {}
 };
 
-// Adds the carries out of each lane, `above`, to the next lane, and `lowest` to the lowest one.
-// Takes T - 1 passes for any value. Returns the carry out of the highest lane, in that lane.
+// Adds the carries out of each lane, `above`, to the next lane, and `lowest`, which is 0 except
+// IN_QUARTERS, to the lowest one. Returns the carry out of the highest lane, in that lane.
+//
+// A carry passes T - 1 lanes, and what it gives in the first pass to the lowest lane, which is T.
 template <class S>
 __device__ __forceinline__ u32 carry_over(u32 (&value)[S::L], u32 above, u32 lowest) {
     if constexpr (S::T == 1) return above;
+    constexpr int PASSES = IN_QUARTERS<S> ? S::T : S::T - 1;
     u32 out = 0;
 #pragma unroll 1
-    for (int pass = 1; pass < S::T; pass++) {
+    for (int pass = 0; pass < PASSES; pass++) {
         out += S::lane() == S::T - 1 ? above : 0;
         value[0] = add_out(value[0], from_below<S>(above) | lowest);
 #pragma unroll

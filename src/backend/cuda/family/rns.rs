@@ -19,6 +19,10 @@ pub(crate) struct Rns {
 /// CUDA 12.0, the first driver for PTX 8.0.
 const MIN_CUDA_VERSION: i32 = 12_000;
 
+/// Above 2048 bits, the assemblers of CUDA 12.4 and older take minutes for a kernel. That of 12.8
+/// takes seconds.
+const MIN_CUDA_VERSION_OF_WIDE: i32 = 12_080;
+
 /// The cost of everything except the exponentiation, in multiplications: conversion to and from
 /// residues, constants of the modulus, and clearing. From the times for exponents of 17 bits.
 const SETUP_COST: f64 = 102.0;
@@ -40,7 +44,11 @@ impl Family for Rns {
         let has_instructions = match self.is_mma {
             true => device.compute_capability() >= (8, 0),
             false => {
-                device.compute_capability() == (9, 0) && device.cuda_version() >= MIN_CUDA_VERSION
+                let min_version = match entry.bits {
+                    ..=2048 => MIN_CUDA_VERSION,
+                    _ => MIN_CUDA_VERSION_OF_WIDE,
+                };
+                device.compute_capability() == (9, 0) && device.cuda_version() >= min_version
             }
         };
         has_instructions && entry.image.shared_bytes <= device.shared_bytes_per_block()

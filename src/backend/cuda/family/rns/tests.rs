@@ -44,6 +44,9 @@ fn chips_and_drivers() {
         assert!(!runs_one(&other));
     }
     assert!(!runs_one(&device.clone().with_cuda_version(11_080)));
+    let old = device.clone().with_cuda_version(12_040);
+    let widths = ENTRIES.iter().filter(|entry| FAMILY.runs_on(entry, &old));
+    assert_eq!(widths.map(|entry| entry.bits).max(), Some(2048));
     assert!(!runs_one(&DeviceInfo::imaginary(132, 99 << 10)));
 }
 
