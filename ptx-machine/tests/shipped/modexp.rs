@@ -113,6 +113,35 @@ fn shortened_exponents_above_1024_bits() {
     }
 }
 
+/// Modulo `2^bits - 29` powers of this base have Montgomery forms with long rows of zeros. Below one,
+/// a carry passes all lanes of an instance.
+#[test]
+fn carries_through_all_lanes() {
+    let several = |entry: &&ShippedEntry| entry.instances_per_block < entry.threads;
+    let entries = entries("modexp_");
+    for entry in entries.iter().filter(several) {
+        if entry.family.starts_with("rns") {
+            continue;
+        }
+        let power = |exponent: u32| BigUint::from(1u32) << exponent as usize;
+        let moduli = [power(entry.bits) - 29u32];
+        let batch: Vec<_> = (0..entry.instances_per_block.min(32))
+            .map(|i| Instance {
+                base: power(entry.bits - 8) - 1u32,
+                exponent: BigUint::from(i * 97 % 128),
+                modulus: 0,
+            })
+            .collect();
+        let public = ModExpLaunch {
+            blocks: 1,
+            exponent_bits: 7,
+            r2_bits: entry.bits,
+            window: 1,
+        };
+        check(entry, &moduli, &batch, public);
+    }
+}
+
 /// Tests three windows with odd exponent lengths, and the narrowest Montgomery parameters of each
 /// entry point.
 ///
