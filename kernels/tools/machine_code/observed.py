@@ -5,7 +5,7 @@ import sys
 
 from .disassembly import registers
 from .flow import (
-    ARITHMETIC, BARRIERS, CONSTANTS, CONVERGENCE, JUMPS, LOADS, MATRICES, PREFETCHES, STORES, address_registers,
+    ARITHMETIC, BARRIERS, CONSTANTS, CONVERGENCE, COPIES, JUMPS, LOADS, MATRICES, PREFETCHES, STORES, address_registers,
 )  # fmt: skip
 from .sources import SECRET, names
 
@@ -33,6 +33,9 @@ def look(kernel, branches):
         if name in JUMPS:
             sources = kernel.sources(index)
             figures["indexed_jumps"] += name == "BRX"
+            if instruction.opcode == "BRA.U.ANY":
+                # A loop of the assembler over the lanes that copy, which takes their operands one after the other. The PTX has none.
+                continue
             figures["branches"] += name != "BRX" and bool(instruction.reads)
             depends_on |= sources
             if unexplained := sources & ~branches.sources & ~SECRET:
@@ -65,6 +68,8 @@ def _observable(kernel, instruction):
     elif name in _MEMORY or name in CONSTANTS or name in PREFETCHES:
         yield "an address", address_registers(instruction)
         yield "whether memory is accessed", guard
+    elif name in COPIES:
+        yield "a copy", instruction.reads
     elif name == "SHFL":
         # Whether the lane was there, the result, the value, the lane, and how far it may be.
         lane = instruction.operands.split(",")[3:]
