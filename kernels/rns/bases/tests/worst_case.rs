@@ -61,8 +61,8 @@ const ABOVE_72: Limits = Limits {
 
 fn limits(bases: &Bases) -> Limits {
     match bases.count() {
-        ..=36 => UP_TO_36,
-        ..=72 => UP_TO_72,
+        0..=36 => UP_TO_36,
+        37..=72 => UP_TO_72,
         _ => ABOVE_72,
     }
 }
