@@ -99,8 +99,8 @@ impl<U> CudaFixedBase<U> {
 /// The methods are those of [`BatchFixedBaseExp`](crate::BatchFixedBaseExp). Devices of compute
 /// capability 9.0 (H100, H200) compute moduli of up to 2048 bits, with exponents that are no longer
 /// than their class of 1024, 1536 or 2048 bits. All others are computed on the processor, with a
-/// table for it. So is a modulus that is a multiple of one of 72 public primes of 29 bits, which
-/// becomes public.
+/// table for it. So is a modulus that is a multiple of one of at most 72 public primes of 29 bits,
+/// which becomes public.
 impl Cuda {
     /// Makes a table for powers of `base`, with exponents of up to `exponent_bits` bits, in at most
     /// `max_bytes` octets.
