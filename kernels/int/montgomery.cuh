@@ -48,7 +48,8 @@ struct Idle {
 // Adds the carries out of each lane, `above`, to the next lane, and `lowest`, which is 0 except
 // IN_QUARTERS, to the lowest one. Returns the carry out of the highest lane, in that lane.
 //
-// A carry passes T - 1 lanes, and what it gives in the first pass to the lowest lane, which is T.
+// A carry out of the lowest lane needs T - 1 passes. `lowest` is added in the first one, so its
+// carry needs one more.
 template <class S>
 __device__ __forceinline__ u32 carry_over(u32 (&value)[S::L], u32 above, u32 lowest) {
     if constexpr (S::T == 1) return above;

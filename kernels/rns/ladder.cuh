@@ -102,6 +102,7 @@ __device__ __forceinline__ void exponentiate(Residues<typename W::S> z, W& w, co
                 // ones, so that they do not all wait for memory at once. If each warp multiplies by
                 // itself, they pass together: assemblers for chips before sm_90 would not detect
                 // that the digit is the same in all lanes. Later ones detect it by the shuffle.
+                // Streamed warps wait for each other at every tile, so they pass together too.
                 u32 phase = blockIdx.x;
                 if constexpr (WARPS_TOGETHER > 1 && !S::STREAMED) {
                     constexpr int GROUPS = W::THREADS / (32 * WARPS_TOGETHER);

@@ -60,8 +60,8 @@ __device__ __forceinline__ u32 subtract(const WordsOfInstance<W>& words, const u
     return static_cast<u32>(borrow >> 32);
 }
 
-// Computes the words of z mod M from z / A modulo b_j, for z below 2^LEAVE_BITS M. Uses `leave` as
-// the first matrix.
+// Computes the words of z mod M from z / A modulo b_j, for z below 2^LEAVE_BITS M. The current
+// matrix is LEAVE.
 template <class W>
 __device__ __forceinline__ void to_words(ConstResidues<typename W::S> z, u32* out, const u32* const (&modulus)[2],
                                          const u64 (&index)[2], W& w) {

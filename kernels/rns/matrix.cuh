@@ -1,5 +1,4 @@
-// Byte matrices in shared memory, which a block computes from the table of constants. All of this
-// is public.
+// Byte matrices, which a block computes from the table of constants. All of this is public.
 #pragma once
 
 #include "shape.cuh"
@@ -44,9 +43,10 @@ __device__ __forceinline__ void put(unsigned char* matrix, int row, int column, 
     for (int byte = 0; byte < 4; byte++) *place<S>(matrix, row, column, byte) = bytes[byte];
 }
 
-// A_TO_B: 1 / a_i modulo b_j in row i, column j. B_TO_A: -kappa_j / b_j modulo a_i in row j, column i.
-// As 2^29 is the distance of any modulus, a_i modulo b_j and -b_j modulo a_i are both the distance of
-// b_j less that of a_i. Rows N and N + 1, if they exist, represent 1 and 2^16, the others are 0.
+// A_TO_B: 1 / a_i modulo b_j in row i, column j. B_TO_A: -kappa_j / b_j modulo a_i in row j, column
+// i. 2^29 is congruent to the distance of a modulus. So a_i modulo b_j and -b_j modulo a_i are both
+// the distance of b_j less that of a_i. Rows N and N + 1, if they exist, represent 1 and 2^16, the
+// others are 0.
 template <Which WHICH, class S, int THREADS>
 __device__ __forceinline__ void fill_extension(unsigned char* matrix, const u32* constants) {
     using C = Constants<S>;
@@ -84,8 +84,8 @@ __device__ __forceinline__ void fill_enter(unsigned char* matrix, const u32* con
     }
 }
 
-// LEAVE: the words of kappa_j (B / b_j) in row j, shifted up by a byte for each following byte of the
-// operand. B / b_j is the exact quotient of words, lowest first.
+// LEAVE: the words of kappa_j (B / b_j) in row j, shifted up by a byte for each following byte of
+// the operand. The exact division B / b_j begins with the lowest word.
 template <class S, int THREADS>
 __device__ __forceinline__ void fill_leave(unsigned char* matrix, const u32* constants) {
     using C = Constants<S>;

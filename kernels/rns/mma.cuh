@@ -19,6 +19,8 @@ __device__ __forceinline__ void wait_groups() {}
 
 __device__ __forceinline__ void fence_matrices() {}
 
+__device__ __forceinline__ void fence_all_memory() {}
+
 template <int COUNT>
 __device__ __forceinline__ void take_sums(u32 (&)[COUNT]) {}
 

@@ -14,8 +14,8 @@ struct Group {
     static constexpr int number = NUMBER;
 };
 
-// Calls `act` for each group of columns. Loops with as long bodies are not always unrolled, and then
-// registers have no fixed names.
+// Calls `act` for each group of columns. Loops with long bodies are not always unrolled, and then
+// sums would be in memory.
 template <class S, int FIRST = 0, class Act>
 __device__ __forceinline__ void for_each_group(const Act& act) {
     if constexpr (FIRST < S::GROUPS) {
@@ -69,8 +69,8 @@ __device__ __forceinline__ void start_quotient(u32 (&sum)[4], ConstResidues<S> z
     commit_group();
 }
 
-// Two adjacent byte columns, first + 2^8 second. If that may exceed a word, without the upper bits of
-// the second, second >> 8, which count 2^16.
+// Two adjacent byte columns, first + 2^8 second. If that may exceed a word, the bits second >> 8 are
+// left out, which count 2^16.
 template <class S>
 __device__ __forceinline__ u32 low_part(u32 first, u32 second) {
     return first + (S::SUMS_ARE_LARGE ? (second & 255) << 8 : second << 8);

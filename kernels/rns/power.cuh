@@ -11,8 +11,8 @@
 namespace rns {
 
 // Writes the words of all instances of a block to `out`, from z, an ordinary number. The block's
-// first instance is `first`; instances past the end of the batch repeat its last one. Uses the first
-// matrix.
+// first instance is `first`; instances past the end of the batch repeat its last one. The current
+// matrix becomes LEAVE.
 template <class W, class Operands>
 __device__ __forceinline__ void leave(ConstResidues<typename W::S> z, u32* out, const Operands& operands, u32 first,
                                       u32 count, W& w) {

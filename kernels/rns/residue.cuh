@@ -26,8 +26,8 @@ struct Modulus {
 
 __device__ __forceinline__ u64 wide_product(u32 a, u32 b) { return static_cast<u64>(a) * b; }
 
-// Congruent to low + 2^16 high, and below 2^29 + 2^28, for low < 2^32 and high < 2^30 if d < 2^11, or
-// high < 2^29 if d < 2900. Below 2.54 * 2^29 for low < 2^26, high < 2^30 and d < 5700.
+// Congruent to low + 2^16 high, and below 2^29 + 2^28, for low < 2^32 and high < 2^30 if d < 2^11,
+// or high < 2^29 if d < 2900. Below 2.54 * 2^29 for low < 2^26, high < 2^30 and d < 5700.
 __device__ __forceinline__ u32 fold(u32 low, u32 high, Modulus m) {
     u32 above_16 = high + (low >> 16);
     return low + (high << 16) + (above_16 >> (MODULUS_BITS - 16)) * m.minus;
@@ -39,8 +39,8 @@ __device__ __forceinline__ u32 fold_loosely(u32 low, u32 high, Modulus m) {
     return low + (high << 16) + (high >> (MODULUS_BITS - 16)) * m.minus;
 }
 
-// Congruent to x, and below 2.5 m: for x < 2^61 if d < 2900, or x < 3 * 2^61 if d < 1400. Below 3.8 m
-// for x < 69 * 2^56 and d < 5700.
+// Congruent to x, and below 2.5 m for x < 2^61 if d < 2900, or x < 3 * 2^61 if d < 1400. Below 3.8
+// m for x < 69 * 2^56 and d < 5700.
 __device__ __forceinline__ u32 reduce(u64 x, Modulus m) {
     u32 low = static_cast<u32>(x);
     u32 high = static_cast<u32>(x >> 32);

@@ -50,8 +50,8 @@ struct StreamedMatrices {
     u32 address;
     // The number of the current tile among all that were copied.
     u32 number;
-    // 1 if this warp is done with the current tile before it reduces the sums, otherwise 0. So one half
-    // of the warps multiplies while the other half reduces.
+    // 1 if this warp waits at the barrier before it reduces the sums, 0 if after. So one half of the
+    // warps multiplies while the other half reduces.
     u32 is_early;
 
     __device__ __forceinline__ explicit StreamedMatrices(unsigned char* shared)
@@ -59,7 +59,8 @@ struct StreamedMatrices {
           number(0),
           is_early(__shfl_sync(ALL_LANES, threadIdx.x / (32 * WARPS_TOGETHER) & 1, 0)) {}
 
-    // Writes all matrices to global memory. Every block writes the same values.
+    // Writes all matrices to global memory. Every block writes the same values, each word once. So
+    // copies by other blocks never read another value.
     __device__ __forceinline__ void fill(const u32* constants) {
         unsigned char* all = matrices_in_global<S>();
         fill_extension<B_TO_A, S, THREADS>(all + B_TO_A * S::MATRIX_BYTES, constants);
@@ -90,10 +91,10 @@ struct StreamedMatrices {
 
     // To be called by all warps after the product with a group, before and after its sums are
     // reduced: makes the next tile the current one. `following` is the matrix of the next product.
-    __device__ __forceinline__ void after_product(Which, int, Which) const { meet_if(is_early); }
+    __device__ __forceinline__ void after_product(Which, int, Which) const { barrier_if(is_early); }
 
     __device__ __forceinline__ void after_reduction(Which which, int group, Which following) {
-        meet_if(is_early ^ 1);
+        barrier_if(is_early ^ 1);
         // All warps are done with the current tile.
         bool same = group + 2 < S::TILES;
         request(number + 2, same ? which : following, same ? group + 2 : group + 2 - S::TILES);
@@ -105,9 +106,9 @@ struct StreamedMatrices {
     __device__ __forceinline__ void finish() const { wait(number + 1); }
 
    private:
-    // A barrier for all warps of the block, at this point if the flag is 1. Without a branch, beside
-    // which sums would need more registers.
-    __device__ static __forceinline__ void meet_if(u32 flag) {
+    // The barrier of the block, if the flag is 1. Guarded, because beside a branch sums need more
+    // registers.
+    __device__ static __forceinline__ void barrier_if(u32 flag) {
         asm volatile("{.reg .pred here; setp.ne.u32 here, %0, 0; @here bar.sync 0;}" ::"r"(flag) : "memory");
     }
 

@@ -159,7 +159,7 @@ struct Workspace {
 
     __device__ __forceinline__ Lane<32> keep(int number) const { return Lane<32>{kept.first + number * S::SLOTS * 32}; }
 
-    // Writes moduli, and the matrices that do not change. A barrier must follow.
+    // Writes moduli, weights, and the matrices that are not written later. A barrier must follow.
     __device__ __forceinline__ void fill() {
         uint2* moduli = reinterpret_cast<uint2*>(shared + MODULI_A);
         for (int i = threadIdx.x; i < 2 * S::N; i += THREADS) moduli[i] = Modulus(constants[i]).words();

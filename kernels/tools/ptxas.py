@@ -12,9 +12,10 @@ import tempfile
 import sass
 import wheels
 
-# The oldest assembler that knows sm_90, and the newest one for the newest chips.
+# The oldest assembler that knows sm_90, the oldest one for modules that copy matrices, and the newest one for the newest chips.
 ASSEMBLERS = [
     ("ptxas-12.0", ["nvidia-cuda-nvcc-cu12==12.0.140"], ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90"]),
+    ("ptxas-12.8", ["nvidia-cuda-nvcc-cu12==12.8.93"], []),
     (
         "ptxas-13.0",
         [
@@ -44,9 +45,9 @@ def measure(ptx):
     jobs = []
     for name, requirements, chips in ASSEMBLERS:
         ptxas = wheels.find(name, requirements, "nvidia/*/bin/ptxas")
-        fast = [module for module in modules if name == ASSEMBLERS[-1][0] or not has_copies(module)]
-        jobs += [(name, ptxas, chip, module) for module in fast for chip in own_chip(module) or later(module, chips)]
-        with_products = [module for module in fast if own_chip(module)]
+        taken = [module for module in modules if name in assemblers(module)]
+        jobs += [(name, ptxas, chip, module) for module in taken for chip in own_chip(module) or later(module, chips)]
+        with_products = [module for module in taken if own_chip(module)]
         for module in with_products[:1]:
             sass.prove_that_missing_products_are_noticed(ptxas, own_chip(module)[0], module)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -69,10 +70,10 @@ def own_chip(path):
     return [f"sm_{number}a"] if only else []
 
 
-def has_copies(path):
-    """Whether a module copies matrices. Assemblers before CUDA 12.8 take minutes for it, so the host does not use it there."""
+def assemblers(path):
+    """The assemblers for a module. That of CUDA 12.4 takes minutes if it copies matrices, so the host uses it from CUDA 12.8 on."""
     with open(path, encoding="ascii") as file:
-        return "cp.async.bulk" in file.read()
+        return ["ptxas-12.8", "ptxas-13.0"] if "cp.async.bulk" in file.read() else ["ptxas-12.0", "ptxas-13.0"]
 
 
 def later(path, chips):

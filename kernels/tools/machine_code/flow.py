@@ -22,7 +22,7 @@ CONVERGENCE = {"BSSY", "BSYNC", "WARPSYNC", "BREAK", "YIELD"}
 BARRIERS = {"BAR", "MEMBAR", "FENCE", "ERRBAR", "DEPBAR", "LDGDEPBAR", "WARPGROUP"}
 # They bring what is at an address nearer.
 PREFETCHES = {"CCTL"}
-# Bulk copies to shared memory, and the barriers on which warps wait for them. That a copy is done does not depend on what it copies.
+# Bulk copies to shared memory, and the barriers at which warps wait for them. The time of a copy does not depend on its data.
 COPIES = {"SYNCS", "UBLKCP"}
 LOADS = {"LDG": "global", "LDS": "shared", "LDSM": "shared", "LDL": "local"}
 CONSTANTS = {"LDC", "LDCU", "ULDC"}

@@ -7,7 +7,7 @@ from .disassembly import registers
 from .flow import (
     ARITHMETIC, BARRIERS, CONSTANTS, CONVERGENCE, COPIES, JUMPS, LOADS, MATRICES, PREFETCHES, STORES, address_registers,
 )  # fmt: skip
-from .sources import SECRET, names
+from .sources import SECRET, TABLE, names
 
 FIGURES = [
     "instructions", "ptx_branches", "branches", "indexed_jumps", "bssy", "depends_on",
@@ -23,6 +23,7 @@ def look(kernel, branches):
     figures["ptx_branches"] = branches.count
     findings, depends_on, guards = [], 0, 0
     reachable = kernel.reachable()
+    copies = any(kernel.instructions[index].name == "UBLKCP" for index in reachable)
     for index in reachable:
         instruction = kernel.instructions[index]
         name = instruction.name
@@ -33,7 +34,7 @@ def look(kernel, branches):
         if name in JUMPS:
             sources = kernel.sources(index)
             figures["indexed_jumps"] += name == "BRX"
-            if instruction.opcode == "BRA.U.ANY":
+            if copies and instruction.opcode == "BRA.U.ANY":
                 # A loop of the assembler over the lanes that copy, which takes their operands one after the other. The PTX has none.
                 continue
             figures["branches"] += name != "BRX" and bool(instruction.reads)
@@ -45,6 +46,10 @@ def look(kernel, branches):
             figures[kind] += 1
             figures["guarded_accesses"] += bool(instruction.guard)
             guards |= kernel.sources(index, registers(instruction.guard))
+            if name == "STG" and kernel.sources(index, address_registers(instruction)) & TABLE:
+                value = [register for register in instruction.reads if register not in address_registers(instruction)]
+                if kernel.sources(index, value) & SECRET:
+                    findings.append(f"a variable of the module receives a secret: {instruction}")
             if name == "STL":
                 value = [register for register in instruction.reads if register not in address_registers(instruction)]
                 figures["secret_local_stores"] += bool(kernel.sources(index, value) & SECRET)

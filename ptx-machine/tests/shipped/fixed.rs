@@ -62,7 +62,8 @@ fn residues(entry: &ShippedEntry, base: &BigUint, modulus: &BigUint, public: Pub
         .collect();
     let outcome = program(entry).run(&launch(entry, 1), &arguments, &mut global);
     let outcome = outcome.unwrap_or_else(|stop| panic!("{stop}"));
-    assert!(!outcome.secrets_left_in_shared && !global.buffer(scratch).holds_secrets());
+    assert!(!outcome.secrets_left_in_shared && !outcome.secrets_left_in_variables);
+    assert!(!global.buffer(scratch).holds_secrets());
     let out = global.buffer(out);
     assert!(out.all_written() && out.holds_secrets(), "{}", entry.name);
     out.bytes().to_vec()
@@ -139,7 +140,8 @@ fn check(number: usize, len: u32, base: &BigUint, modulus: &BigUint, public: Pub
         .collect();
     let outcome = program(entry).run(&launch(entry, public.blocks), &arguments, &mut global);
     let outcome = outcome.unwrap_or_else(|stop| panic!("{stop}"));
-    assert!(!outcome.secrets_left_in_shared && !global.buffer(scratch).holds_secrets());
+    assert!(!outcome.secrets_left_in_shared && !outcome.secrets_left_in_variables);
+    assert!(!global.buffer(scratch).holds_secrets());
     let out = global.buffer(out);
     assert!(out.all_written() && out.holds_secrets(), "{}", entry.name);
     let top = (public.rows() - 1) * WINDOW;

@@ -172,6 +172,7 @@ impl<'a> Batch<'a> {
             .run(&launch(entry, blocks), arguments, &mut self.global)
             .unwrap_or_else(|stop| panic!("{stop}"));
         assert!(!outcome.secrets_left_in_shared, "{}", entry.name);
+        assert!(!outcome.secrets_left_in_variables, "{}", entry.name);
     }
 
     /// The first launch: both half exponentiations of every base.
