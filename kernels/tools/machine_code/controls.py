@@ -1,6 +1,7 @@
 """Kernels that leak in their machine code, and must be found: those that the PTX machine is tried out on."""
 
 import sys
+from types import SimpleNamespace
 
 from . import listing, observed
 from .disassembly import Instruction, number, registers
@@ -73,15 +74,40 @@ _KEPT = """
 
 def prove_that_bits_are_kept_apart():
     """A secret in one bit is not taken for one in another, and is found in its own, with others, and in the whole register."""
-    instructions = []
-    for line in _KEPT.strip().split("\n"):
-        guard, _, text = line.strip().rpartition("@")[2].partition(" ") if "@" in line else ("", "", line.strip())
-        opcode, _, operands = text.partition(" ")
-        written, _, read = operands.partition(", ")
-        instructions.append(Instruction(len(instructions), guard, opcode, operands, registers(f"{guard} {read}"), registers(written)))
-    last = Kernel("bits", instructions, 0, [], []).states[-1]
+    last = Kernel("bits", _instructions(_KEPT), 0, [], []).states[-1]
     public, secret = ["P2"], ["P3", "P4", "P5", "P6", "R10"]
     for name in public + secret:
         sources = last[number(name[0], name[1:])]
         if sources & SECRET != (SECRET if name in secret else 0) or name in public and sources != THREAD:
             sys.exit(f"bits of a register: {name} should come from {'a secret' if name in secret else 'the thread alone'}")
+
+
+# A variable of the module gets the number of the thread, and a secret.
+_STORED = """
+    S2R R0, SR_TID.X
+    LDS R2, [R4]
+    MOV R6, c[0x4][0x0]
+    MOV R7, c[0x4][0x4]
+    STG.E [R6.64], R0
+    STG.E [R6.64], R2
+    EXIT
+"""
+
+
+def prove_that_secrets_in_variables_are_noticed():
+    """What a module's variable holds is taken for public, so no secret may get there."""
+    kernel = Kernel("stores", _instructions(_STORED), 0, [], [])
+    found = observed.look(kernel, SimpleNamespace(count=0, sources=0))[1]
+    if len(found) != 1 or not found[0].startswith("a variable of the module receives a secret"):
+        sys.exit(f"a secret in a variable of the module is not noticed: {found}")
+
+
+def _instructions(text):
+    """The instructions of a text. All but stores write their first operand."""
+    instructions = []
+    for line in text.strip().split("\n"):
+        guard, _, code = line.strip().rpartition("@")[2].partition(" ") if "@" in line else ("", "", line.strip())
+        opcode, _, operands = code.partition(" ")
+        written, _, read = ("", "", operands) if opcode.startswith("STG") else operands.partition(", ")
+        instructions.append(Instruction(len(instructions), guard, opcode, operands, registers(f"{guard} {read}"), registers(written)))
+    return instructions
