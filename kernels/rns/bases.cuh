@@ -6,7 +6,6 @@
 #include "bases_2048.cuh"
 #include "bases_3072.cuh"
 #include "bases_4096.cuh"
-#include "bases_512.cuh"
 #include "shape.cuh"
 
 namespace rns {
@@ -15,9 +14,7 @@ namespace rns {
 template <class S>
 struct Bases {
     __device__ __forceinline__ static const u32* constants() {
-        if constexpr (S::BITS == 512) {
-            return checked<BASES_512_COUNT>(bases_512());
-        } else if constexpr (S::BITS == 1024) {
+        if constexpr (S::BITS == 1024) {
             return checked<BASES_1024_COUNT>(bases_1024());
         } else if constexpr (S::BITS == 1536) {
             return checked<BASES_1536_COUNT>(bases_1536());

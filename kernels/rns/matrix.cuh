@@ -82,6 +82,8 @@ __device__ __forceinline__ void fill_enter(unsigned char* matrix, const u32* con
             put<S>(matrix, row, column, value, m);
         }
     }
+    // Products need whole warps.
+    __syncwarp();
 }
 
 // LEAVE: the words of kappa_j (B / b_j) in row j, shifted up by a byte for each following byte of
@@ -124,6 +126,7 @@ __device__ __forceinline__ void fill_leave(unsigned char* matrix, const u32* con
             low = high;
         }
     }
+    __syncwarp();
 }
 
 // Columns 0 .. 6: the bytes of floor(kappa_j 2^(24 + 8 q) / b_j) for byte q of residue j.

@@ -107,7 +107,10 @@ struct Quotient {
     }
 
     // The rows after the last slots of an instance's lanes, if the quotient is part of the product.
-    __device__ __forceinline__ u32 as_rows(int t, int h) const { return t == 0 ? low[h] : t == 1 ? high[h] : 0; }
+    // Products need whole warps, so the compiler must not make a branch of the choice.
+    __device__ __forceinline__ u32 as_rows(u32 t, int h) const {
+        return if_equal(t, 0, low[h], if_equal(t, 1, high[h], 0));
+    }
 };
 
 // The four byte columns of slot `slot` of a group, as low + 2^16 high.

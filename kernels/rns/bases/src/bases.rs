@@ -8,14 +8,8 @@ use crate::primes;
 ///
 /// The number is a multiple of four, because four lanes share the residues of an instance. The
 /// product of a base exceeds the modulus by 20 bits or more (`docs/rns.md`, "Bounds").
-pub const WIDTHS: [(u32, usize); 6] = [
-    (512, 20),
-    (1024, 36),
-    (1536, 56),
-    (2048, 72),
-    (3072, 108),
-    (4096, 144),
-];
+pub const WIDTHS: [(u32, usize); 5] =
+    [(1024, 36), (1536, 56), (2048, 72), (3072, 108), (4096, 144)];
 
 /// Two bases with the same number of prime moduli `2^29 - d`, all different.
 #[derive(Clone, Debug)]
