@@ -32,8 +32,8 @@ pub enum Fault {
     /// Two warps access the same shared memory without a barrier in between, and at least one of
     /// them writes.
     Race(Location),
-    /// A shuffle or barrier names lanes that are elsewhere in the program, or a matrix product or a
-    /// wait for copies runs in part of a warp, or a product in a block without whole warpgroups.
+    /// A shuffle or barrier names lanes that are elsewhere in the program. Or a matrix product or a
+    /// wait for copies runs in part of a warp. Or the block of a product has no whole warpgroups.
     NotConverged,
     /// A register of a matrix product is used before the warp has waited for the product, or the
     /// warp reaches a barrier of the block or its end before that.
@@ -46,9 +46,9 @@ pub enum Fault {
     /// A warp accesses shared memory that a bulk copy writes, and has not waited for the copy. Or
     /// no warp has waited for it at the end of the block.
     CopyInFlight(Location),
-    /// A barrier for bulk copies is not initialised, is initialised twice or accessed as ordinary
-    /// memory, gets a second arrival in a phase or impossible numbers; or a warp uses it that has
-    /// not waited for every phase before.
+    /// A barrier for bulk copies is not initialised, is initialised twice, or is accessed as
+    /// ordinary memory. Or it gets a second arrival in a phase, or impossible numbers. Or a warp
+    /// uses it that has not waited for every phase before.
     CopyBarrier(Location),
     /// All warps that have not ended wait for others or for bulk copies, and no copy is under way.
     NeverCompletes,
