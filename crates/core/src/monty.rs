@@ -42,13 +42,11 @@ impl Modulus {
     #[must_use]
     pub fn new(limbs: &[Limb], min_bits: u32) -> Self {
         let bits = limbs.len() as u32 * Limb::BITS;
-        let mut mod_inv = Secret::new(vec![U64::ZERO]);
-        scrubbed(|| mod_inv[0] = U64::from_u64(inverse(low_64_bits(limbs))));
-        Self {
+        scrubbed(|| Self {
             limbs: Secret::new(limbs.to_vec()),
             r2: power_of_two(2 * bits, limbs, min_bits),
-            mod_inv,
-        }
+            mod_inv: Secret::new(vec![U64::from_u64(inverse(low_64_bits(limbs)))]),
+        })
     }
 
     /// The same modulus by reference.

@@ -16,6 +16,7 @@ use batch_modexp_core::Error;
 use batch_modexp_core::engine::{Engine as _, SecretPowers};
 use batch_modexp_core::monty::{ModulusRef, power_of_two};
 use batch_modexp_core::secret::Secret;
+use batch_modexp_core::width::scrubbed;
 use batch_modexp_cpu::AnyEngine;
 use crypto_bigint::Limb;
 
@@ -276,7 +277,7 @@ pub(super) fn write_modulus<'w>(
 ) {
     let bits = modulus.bits();
     let r2_bits = entry.r2_bits(bits);
-    let wider = (r2_bits != bits).then(|| power_of_two(2 * r2_bits, modulus.limbs, 0));
+    let wider = (r2_bits != bits).then(|| scrubbed(|| power_of_two(2 * r2_bits, modulus.limbs, 0)));
     let r2 = wider.as_deref().map_or(modulus.r2, Vec::as_slice);
     let (first, second) = record.split_at_mut(entry.words());
     stores.copy_in(modulus.limbs, first);

@@ -8,7 +8,7 @@ use batch_modexp_core::secret::{Secret, reveal};
 use crypto_bigint::{BoxedUint, Choice, Limb, Resize, Word};
 use rand_core::TryRng;
 
-use super::trial_division::{SmallPrimes, leaves_one, odd_primes};
+use super::trial_division::{Factor, SmallPrimes, odd_primes};
 use crate::rsa::Error;
 use crate::rsa::random::Randomness;
 
@@ -20,14 +20,14 @@ pub(in crate::rsa) struct Candidates {
     least: Vec<u32>,
     small_primes: SmallPrimes,
     /// The factors of e; a candidate less 1 is no multiple of these.
-    exponent_factors: Vec<u32>,
+    exponent_factors: Vec<Factor>,
     /// Whether candidates p for safe primes are drawn: `(p - 1) / 2` has no small factor either.
     is_safe: bool,
 }
 
 impl Candidates {
-    /// Prepares candidates of `bits` bits, a multiple of the limb size. They are divided by all odd
-    /// primes below `small_primes_below`.
+    /// Prepares candidates of `bits` bits, a multiple of 64. They are divided by all odd primes below
+    /// `small_primes_below`.
     pub(in crate::rsa) fn new(
         bits: u32,
         exponent_factors: &[u32],
@@ -45,7 +45,10 @@ impl Candidates {
             bits,
             least: words(&least),
             small_primes: SmallPrimes::new(&odd_primes(small_primes_below), bits),
-            exponent_factors: exponent_factors.to_vec(),
+            exponent_factors: exponent_factors
+                .iter()
+                .map(|factor| Factor::new(*factor, bits))
+                .collect(),
             is_safe,
         }
     }
@@ -106,7 +109,8 @@ impl Candidates {
                 rest.retain(|number| !part.divides(number, self.is_safe));
             }
             let factors = &self.exponent_factors;
-            let fits = |number: &&[u32]| !factors.iter().any(|factor| leaves_one(number, *factor));
+            let fits =
+                |number: &&[u32]| !factors.iter().any(|factor| factor.divides_less_1(number));
             rest.retain(fits);
             for (number, place) in rest.into_iter().zip(&mut places) {
                 copy(number, place);
@@ -123,16 +127,16 @@ impl Candidates {
         number: &mut [u32],
         draws: &mut usize,
     ) -> Result<(), Error> {
-        let last = number.len() - 1;
         loop {
             *draws = draws.checked_sub(1).ok_or(Error::Rng)?;
-            // Two fifths of the numbers are below the range, which their highest word shows.
-            fill(&mut number[last..], randomness)?;
-            number[last] |= 1 << 31;
-            if reveal(is_below(&number[last..], &self.least[last..])) {
+            // Two fifths of the numbers are below the range, which their highest words show.
+            let (low, high) = number.split_at_mut(number.len() - 2);
+            fill(high, randomness)?;
+            high[1] |= 1 << 31;
+            if reveal(is_below(high, &self.least[low.len()..])) {
                 continue;
             }
-            fill(&mut number[..last], randomness)?;
+            fill(low, randomness)?;
             // If p is 7 modulo 8, `(p - 1) / 2` is 3 modulo 4.
             number[0] |= if self.is_safe { 7 } else { 3 };
             let first = self.small_primes.parts().first();
@@ -145,16 +149,11 @@ impl Candidates {
     }
 }
 
-/// Fills words with randomness.
+/// Fills an even number of words with randomness.
 fn fill(words: &mut [u32], randomness: &mut Randomness) -> Result<(), Error> {
-    const WORDS_AT_A_TIME: usize = 32;
-    let mut octets = Secret::new([0; 4 * WORDS_AT_A_TIME]);
-    for words in words.chunks_mut(WORDS_AT_A_TIME) {
-        let octets = &mut octets[..4 * words.len()];
-        randomness.try_fill_bytes(octets).map_err(|_| Error::Rng)?;
-        for (word, octets) in words.iter_mut().zip(octets.as_chunks().0) {
-            *word = u32::from_le_bytes(*octets);
-        }
+    for [low, high] in words.as_chunks_mut().0 {
+        let both = randomness.try_next_u64().map_err(|_| Error::Rng)?;
+        (*low, *high) = (both as u32, (both >> 32) as u32);
     }
     Ok(())
 }

@@ -245,15 +245,12 @@ fn bases(
 ) -> Result<Secret<Vec<Limb>>, Error> {
     let long = size + (u64::BITS / Limb::BITS) as usize;
     let mut bases = Secret::new(vec![Limb::ZERO; moduli.len() * size]);
-    let mut octets = Secret::new(vec![0; long * Limb::BYTES]);
     let mut product = Secret::new(vec![Limb::ZERO; size + long]);
     for (base, modulus) in bases.chunks_exact_mut(size).zip(moduli) {
-        randomness
-            .try_fill_bytes(&mut octets)
-            .map_err(|_| Error::Rng)?;
         product.fill(Limb::ZERO);
-        for (i, octets) in octets.as_chunks().0.iter().enumerate() {
-            let digit = Limb(Word::from_le_bytes(*octets));
+        for i in 0..long {
+            let digit = randomness.try_next_u64().map_err(|_| Error::Rng)?;
+            let digit = Limb(digit as Word);
             let (low, high) = product[i..].split_at_mut(size);
             let mut carry = Limb::ZERO;
             for (limb, modulus) in low.iter_mut().zip(modulus.limbs) {

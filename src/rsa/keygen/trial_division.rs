@@ -7,6 +7,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::iter;
 
 use batch_modexp_core::monty::inverse;
 use batch_modexp_core::secret::{Secret, reveal};
@@ -116,39 +117,66 @@ impl Part {
     pub(super) fn divides(&self, number: &[u32], or_less_1: bool) -> bool {
         let mut sums = Secret::new([0; SUMS]);
         weighted_sums(number, &self.powers, &mut sums);
-        let mut divides = Secret::new(0u8);
-        for divisor in &self.divisors {
-            let quotient = sums[divisor.group].wrapping_mul(divisor.inverse);
-            let (_, is_more) = divisor.most.overflowing_sub(quotient);
-            *divides |= u8::from(!is_more);
-            if or_less_1 {
-                // A sum of 0, which has no predecessor, is a multiple.
-                let quotient = quotient.wrapping_sub(divisor.inverse);
-                let (_, is_more) = divisor.most.overflowing_sub(quotient);
-                *divides |= u8::from(!is_more);
-            }
+        let mut divides = self.any_divides(&sums, |quotient, _| quotient);
+        if or_less_1 {
+            // A sum of 0, which has no predecessor, is a multiple.
+            divides |= self.any_divides(&sums, |quotient, inverse| quotient.wrapping_sub(inverse));
         }
         reveal(!divides.ct_eq(&0))
     }
+
+    /// Whether any divisor divides the sum of its group, 1 or 0. `shift` makes the quotient of
+    /// another number from that of the sum and the inverse of the divisor.
+    #[inline(always)]
+    fn any_divides(&self, sums: &[u64; SUMS], shift: impl Fn(u64, u64) -> u64) -> u8 {
+        self.divisors.iter().fold(0, |divides, divisor| {
+            let quotient = sums[divisor.group % SUMS].wrapping_mul(divisor.inverse);
+            let (_, is_more) = divisor
+                .most
+                .overflowing_sub(shift(quotient, divisor.inverse));
+            divides | u8::from(!is_more)
+        })
+    }
 }
 
-/// Whether a number is 1 modulo a public odd `modulus`.
-pub(super) fn leaves_one(number: &[u32], modulus: u32) -> bool {
-    let mut power = 1u64;
-    // The sum minus 1. Words and powers are below 2^32, and there are at most 256 words.
-    let mut sum = Secret::new(u128::from(modulus) - 1);
-    for word in number {
-        *sum += u128::from(*word) * u128::from(power);
-        power = (power << WORD_BITS) % u64::from(modulus);
+/// A public odd number, prepared to find the multiples among numbers of one length.
+pub(super) struct Factor {
+    /// For word i of a number, `2^(32 i)` modulo the factor.
+    powers: Vec<u32>,
+    value: u32,
+    /// The inverse of the factor modulo 2^128.
+    inverse: u128,
+}
+
+impl Factor {
+    /// Prepares `factor` for numbers of `bits` bits, at most 8192.
+    pub(super) fn new(factor: u32, bits: u32) -> Self {
+        let value = u64::from(factor);
+        let next = |power: &u64| Some((power << WORD_BITS) % value);
+        let powers = iter::successors(Some(1 % value), next).map(|power| power as u32);
+        // Newton's iteration doubles the number of correct bits.
+        let inverse = (0..7).fold(u128::from(factor), |inverse, _| {
+            let error = 2u128.wrapping_sub(inverse.wrapping_mul(factor.into()));
+            inverse.wrapping_mul(error)
+        });
+        Self {
+            powers: powers.take(bits.div_ceil(WORD_BITS) as usize).collect(),
+            value: factor,
+            inverse,
+        }
     }
-    // Newton's iteration doubles the number of correct bits.
-    let inverse = (0..7).fold(u128::from(modulus), |inverse, _| {
-        let error = 2u128.wrapping_sub(inverse.wrapping_mul(modulus.into()));
-        inverse.wrapping_mul(error)
-    });
-    let quotient = Secret::new(sum.wrapping_mul(inverse));
-    let (_, is_more) = (u128::MAX / u128::from(modulus)).overflowing_sub(*quotient);
-    reveal(Choice::from_u8_lsb(u8::from(!is_more)))
+
+    /// Whether a number less 1 is a multiple. This becomes public.
+    pub(super) fn divides_less_1(&self, number: &[u32]) -> bool {
+        // Words and powers are below 2^32, and there are at most 256 words.
+        let products = number.iter().zip(&self.powers);
+        let products =
+            products.map(|(word, power)| u128::from(u64::from(*word) * u64::from(*power)));
+        let sum = Secret::new(products.sum::<u128>() + u128::from(self.value) - 1);
+        let quotient = Secret::new(sum.wrapping_mul(self.inverse));
+        let (_, is_more) = (u128::MAX / u128::from(self.value)).overflowing_sub(*quotient);
+        reveal(Choice::from_u8_lsb(u8::from(!is_more)))
+    }
 }
 
 /// The odd primes below `end`, by the sieve of Eratosthenes.
@@ -254,7 +282,9 @@ mod tests {
                 (one_more.clone(), true),
                 (one_more + 1u8, false),
             ] {
-                assert_eq!(leaves_one(&number.to_u32_digits(), modulus), expected);
+                let factor = Factor::new(modulus, 4096);
+                let divides = factor.divides_less_1(&number.to_u32_digits());
+                assert_eq!(divides, expected);
             }
         }
     }

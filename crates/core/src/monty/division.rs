@@ -3,45 +3,53 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crypto_bigint::{Choice, CtEq, CtLt, Limb, WideWord, Word};
+use crypto_bigint::{Choice, CtEq, Limb, WideWord, Word};
 
 use crate::secret::Secret;
-use crate::width::scrubbed;
+
+/// The bits of the value that a step of the division takes. The rest of a word holds a quotient that
+/// is too small.
+const DIGIT_BITS: u32 = Word::BITS - SPARE_BITS;
+const SPARE_BITS: u32 = 5;
+
+/// `sqrt(2) - 1` as a fraction of 2^`Word::BITS`.
+const SQRT_2_LESS_1: Word = (0x6a09_e667_f3bc_c908_u64 >> (u64::BITS - Word::BITS)) as Word;
 
 /// `value mod modulus`, as wide as the modulus, for any modulus but 0, also an even one. Callers run
-/// it in [`scrubbed`].
+/// it in [`scrubbed`](crate::width::scrubbed).
 ///
-/// Long division (Knuth, *The Art of Computer Programming*, volume 2, algorithm 4.3.1D). The value
+/// Long division with quotients that may be too small, so that no step needs a correction. The value
 /// and the modulus are shifted up until the highest bit of the modulus is set. The shift is secret:
 /// it is made of steps of public size, each under a mask.
 #[must_use]
 pub fn remainder(value: &[Limb], modulus: &[Limb]) -> Secret<Vec<Limb>> {
-    divide(value, modulus, 1, value.len())
+    divide(value, modulus, 1, value.len() as u32 * Limb::BITS)
 }
 
-/// `2^exponent` modulo a number of at least `min_bits` bits that is no power of two, or modulo any
-/// number but 0 if `min_bits` is 0. The exponent and `min_bits` are public; more of them save time.
+/// `2^exponent` modulo a number of at least `min_bits` bits, or modulo any number but 0 if `min_bits`
+/// is 0. The exponent and `min_bits` are public; more of them save time. Callers run it in
+/// [`scrubbed`](crate::width::scrubbed).
 #[must_use]
 pub fn power_of_two(exponent: u32, modulus: &[Limb], min_bits: u32) -> Secret<Vec<Limb>> {
     let highest = (exponent / Limb::BITS) as usize;
     let mut power = vec![Limb::ZERO; highest + 1];
     power[highest] = Limb::ONE << (exponent % Limb::BITS);
     debug_assert!(min_bits == 0 || highest_bit(modulus) >= min_bits);
-    let digits = match min_bits {
-        0 => power.len(),
-        // Without so many digits of the radix the power is at most 2^(min_bits - 1).
-        _ => (exponent + 1).saturating_sub(min_bits).div_ceil(Limb::BITS) as usize,
-    };
-    scrubbed(|| divide(&power, modulus, min_bits.max(1), digits))
+    let min_bits = min_bits.max(1);
+    divide(
+        &power,
+        modulus,
+        min_bits,
+        (exponent + 1).saturating_sub(min_bits),
+    )
 }
 
-/// `value mod modulus`, for a modulus of at least `min_bits` bits, as is public. The quotient has at
-/// most `digits` digits of a limb, as is public too: the value without its `digits` lowest limbs is
-/// below the modulus.
-fn divide(value: &[Limb], modulus: &[Limb], min_bits: u32, digits: usize) -> Secret<Vec<Limb>> {
+/// `value mod modulus`, for a modulus of at least `min_bits` bits, as is public. Without its
+/// `low_bits` lowest bits, whose number is public too, the value is at most the modulus.
+fn divide(value: &[Limb], modulus: &[Limb], min_bits: u32, low_bits: u32) -> Secret<Vec<Limb>> {
     let (len, size) = (value.len(), modulus.len());
-    let mut rest = Secret::new(vec![Limb::ZERO; len + size]);
-    rest[..len].copy_from_slice(value);
+    let mut dividend = Secret::new(vec![Limb::ZERO; len + size]);
+    dividend[..len].copy_from_slice(value);
     let mut divisor = Secret::new(modulus.to_vec());
     // Powers of two whose sum is at least the longest shift.
     let longest = size as u32 * Limb::BITS - min_bits;
@@ -50,45 +58,79 @@ fn divide(value: &[Limb], modulus: &[Limb], min_bits: u32, digits: usize) -> Sec
     for step in steps().rev() {
         let fits = mask(!highest_bits(&divisor, step));
         shift_up(&mut divisor, step, fits);
-        shift_up(&mut rest, step, fits);
+        shift_up(&mut dividend, step, fits);
         *shift |= step & fits as u32;
     }
-    let reciprocal = reciprocal(divisor[size - 1].0);
-    for start in (0..digits).rev() {
-        divide_step(&mut rest[start..=start + size], &divisor, *reciprocal);
+    let digits = low_bits.div_ceil(DIGIT_BITS);
+    let mut rest = Secret::new(vec![Limb::ZERO; size + 1]);
+    for (limb, i) in rest[..size].iter_mut().zip(0..) {
+        *limb = word_at(&dividend, digits * DIGIT_BITS + i * Limb::BITS);
     }
+    let reciprocal = reciprocal(divisor[size - 1].0);
+    for digit in (0..digits).rev() {
+        let digit = word_at(&dividend, digit * DIGIT_BITS);
+        divide_step(&mut rest, digit, DIGIT_BITS, &divisor, reciprocal);
+    }
+    divide_step(&mut rest, Limb::ZERO, 0, &divisor, reciprocal);
+    subtract_once(&mut rest, &divisor);
     for step in steps() {
         let is_shifted = mask((*shift & step).ct_ne(&0));
         shift_down(&mut rest[..size], step, is_shifted);
     }
-    Secret::new(rest[..size].to_vec())
+    rest.truncate(size);
+    rest
 }
 
-/// Reduces `rest`, which has a limb more than the divisor, modulo a divisor with its highest bit
-/// set. The upper limbs of `rest` are below the divisor.
-fn divide_step(rest: &mut [Limb], divisor: &[Limb], reciprocal: Word) {
-    let size = divisor.len();
-    // At most 2 above the quotient of the whole numbers.
-    let [low, high] = [rest[size - 1].0, rest[size].0];
-    let quotient = quotient(high, low, divisor[size - 1].0, reciprocal);
-    let quotient = Secret::new(Limb(quotient));
-    let (mut carry, mut borrow) = (Limb::ZERO, Limb::ZERO);
+/// Appends the lowest `bits` bits of a digit, at most [`DIGIT_BITS`], to `rest`, and subtracts a
+/// multiple of the divisor d, whose highest bit is set. `rest` has a limb more than d, and is below
+/// `2^SPARE_BITS d` before and after, and below 2 d if `bits` is 0.
+///
+/// The quotient is too small, by less than 15, or by less than 2 if `bits` is 0. Let d1 be the highest
+/// limb of d, and t the limb of `rest` that begins `SPARE_BITS` bits higher. The exact quotient is
+/// below `2^(SPARE_BITS + bits) (t + 1) / d1`. The computed one is `2^(SPARE_BITS + bits) t / d1`, less
+/// the errors of the reciprocal, below 12, and of rounding, below 1.
+fn divide_step(rest: &mut [Limb], digit: Limb, bits: u32, divisor: &[Limb], reciprocal: Word) {
+    let (highest, rest) = rest.split_last_mut().expect("it has a highest limb");
+    let second = rest[rest.len() - 1];
+    let top = highest.0 << DIGIT_BITS | second.0 >> SPARE_BITS;
+    let product = WideWord::from(top) * WideWord::from(reciprocal);
+    let estimate = top.wrapping_add((product >> Word::BITS) as Word);
+    let quotient = Limb(estimate >> (DIGIT_BITS - bits));
+    // Shifted up, `rest` has the bits of the limb below at its low end.
+    let shifted =
+        |limb: Limb, below: Limb| Limb(limb.0 << bits | below.0 >> 1 >> (Word::BITS - 1 - bits));
+    let mut below = Limb(digit.0 << (Word::BITS - 1 - bits) << 1);
+    // Subtracts without borrows: for R = 2^width of the divisor, adds
+    // `quotient * (R - 1 - divisor) + quotient - quotient * R`.
+    let mut carry = quotient;
     for (limb, divisor) in rest.iter_mut().zip(divisor) {
-        let product;
-        (product, carry) = quotient.carrying_mul_add(*divisor, Limb::ZERO, carry);
-        (*limb, borrow) = limb.borrowing_sub(product, borrow);
+        let sum = shifted(*limb, below);
+        below = *limb;
+        (*limb, carry) = quotient.carrying_mul_add(!*divisor, sum, carry);
     }
-    (rest[size], _) = rest[size].borrowing_sub(carry, borrow);
-    for _ in 0..2 {
-        // All ones if the rest is negative.
-        let sign = Choice::from_u8_lsb((rest[size].0 >> (Limb::BITS - 1)) as u8);
-        let negative = Limb(mask(sign));
-        let mut carry = Limb::ZERO;
-        for (limb, divisor) in rest.iter_mut().zip(divisor) {
-            (*limb, carry) = limb.carrying_add(*divisor & negative, carry);
-        }
-        (rest[size], _) = rest[size].carrying_add(Limb::ZERO, carry);
+    *highest = shifted(*highest, below)
+        .wrapping_add(carry)
+        .wrapping_sub(quotient);
+}
+
+/// Subtracts the divisor from `rest`, which has a limb more, unless it is below the divisor.
+fn subtract_once(rest: &mut [Limb], divisor: &[Limb]) {
+    let mut borrow = Limb::ZERO;
+    for (limb, divisor) in rest.iter_mut().zip(divisor.iter().chain([&Limb::ZERO])) {
+        (*limb, borrow) = limb.borrowing_sub(*divisor, borrow);
     }
+    let negative = mask(Choice::from_u8_lsb(borrow.0 as u8 & 1));
+    let mut carry = Limb::ZERO;
+    for (limb, divisor) in rest.iter_mut().zip(divisor) {
+        (*limb, carry) = limb.carrying_add(Limb(divisor.0 & negative), carry);
+    }
+}
+
+/// The bits of a number from `position` on, as many as a limb has.
+fn word_at(limbs: &[Limb], position: u32) -> Limb {
+    let (whole, bits) = ((position / Limb::BITS) as usize, position % Limb::BITS);
+    let limb = |above: usize| limbs.get(whole + above).map_or(0, |limb| limb.0);
+    Limb(limb(0) >> bits | limb(1) << 1 << (Limb::BITS - 1 - bits))
 }
 
 /// The length of a number in bits. Not constant-time: only for a debug assertion.
@@ -98,39 +140,20 @@ fn highest_bit(limbs: &[Limb]) -> u32 {
         .map_or(0, |(len, limb)| len * Limb::BITS - limb.0.leading_zeros())
 }
 
-/// With B = 2^`Word::BITS`, the reciprocal `(B^2 - 1) / divisor - B`, rounded down, of a divisor with
-/// its highest bit set. By long division, bit by bit.
-fn reciprocal(divisor: Word) -> Secret<Word> {
-    let (mut rest, mut reciprocal) = (Secret::new(!divisor), Secret::new(0));
-    for _ in 0..Word::BITS {
-        let carry = (*rest >> (Word::BITS - 1)).wrapping_neg();
-        *rest = *rest << 1 | 1;
-        let fits = carry | !is_less(*rest, divisor);
-        *rest = rest.wrapping_sub(divisor & fits);
-        *reciprocal = *reciprocal << 1 | fits & 1;
+/// With B = 2^`Word::BITS`, a number that is at most `B^2 / (divisor + 1) - B`, and above `B^2 / divisor
+/// - B - 12`. The highest bit of the divisor is set.
+fn reciprocal(divisor: Word) -> Word {
+    const HALF: Word = 1 << (Word::BITS - 1);
+    let high_word = |a, b| ((WideWord::from(a) * WideWord::from(b)) >> Word::BITS) as Word;
+    // In units of 2 / B: the line `sqrt(8) - 2 x` touches the curve `1 / x`, and is below it by a
+    // share of 0.172 at most. Newton's iteration squares that share. Rounded down, it stays below.
+    let mut inverse = SQRT_2_LESS_1.wrapping_sub(divisor);
+    for _ in 0..5 {
+        let missing = HALF - 1 - high_word(divisor, inverse);
+        inverse += high_word(inverse, 2 * missing);
     }
-    reciprocal
-}
-
-/// `(high * B + low) / divisor`, rounded down, or the largest word if it does not fit into one.
-/// `high` is at most the divisor.
-///
-/// Möller and Granlund, *Improved Division by Invariant Integers* (2011), algorithm 4.
-fn quotient(high: Word, low: Word, divisor: Word, reciprocal: Word) -> Word {
-    let number = WideWord::from(high) << Word::BITS | WideWord::from(low);
-    let product = (WideWord::from(reciprocal) * WideWord::from(high)).wrapping_add(number);
-    let mut quotient = ((product >> Word::BITS) as Word).wrapping_add(1);
-    let mut rest = low.wrapping_sub(quotient.wrapping_mul(divisor));
-    let is_above = is_less(product as Word, rest);
-    quotient = quotient.wrapping_sub(is_above & 1);
-    rest = rest.wrapping_add(is_above & divisor);
-    quotient = quotient.wrapping_add(!is_less(rest, divisor) & 1);
-    quotient | !is_less(high, divisor)
-}
-
-/// All ones if `a` is below `b`.
-fn is_less(a: Word, b: Word) -> Word {
-    mask(Limb(a).ct_lt(&Limb(b)))
+    // Too small by less than 4. `B / (divisor + 1)` is smaller than `B / divisor` by at most 2.
+    inverse.saturating_sub(HALF + 2) << 1
 }
 
 /// All ones if `choice` is true. From a mask that is not made of a [`Choice`], such as a borrow, the
@@ -206,7 +229,7 @@ mod tests {
                 shift_down(&mut modulus, shift, Word::MAX);
                 let number = big(&modulus);
                 let bits = number.bits() as u32;
-                if bits < 2 || number.count_ones() == 1 {
+                if bits == 0 {
                     continue;
                 }
                 for exponent in [bits - 1, width, width + 7, 2 * width, 2 * width + 60] {
@@ -215,6 +238,49 @@ mod tests {
                         let power = power_of_two(exponent, &modulus, min_bits);
                         assert_eq!(big(&power), expected, "{exponent}, {min_bits}");
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn reciprocals_are_just_below() {
+        let half = 1 << (Word::BITS - 1);
+        let near_half = (0..1000).map(|i| half + i);
+        let near_end = (0..1000).map(|i| Word::MAX - i);
+        let others = (0..1000u64).map(|i| (i.wrapping_pow(37) << 7) as Word | half);
+        for divisor in near_half.chain(near_end).chain(others) {
+            let square = BigUint::from(1u8) << (2 * Word::BITS);
+            let found = (BigUint::from(1u8) << Word::BITS) + reciprocal(divisor);
+            let divisor = BigUint::from(divisor);
+            assert!(&found * (&divisor + 1u8) <= square, "{divisor}");
+            assert!((found + 12u8) * &divisor > square, "{divisor}");
+        }
+    }
+
+    /// The rest of every step is as small as documented, also after the largest one.
+    #[test]
+    fn quotients_are_nearly_large_enough() {
+        for mut divisor in [1, 2, 3, 10].into_iter().flat_map(numbers) {
+            let size = divisor.len();
+            divisor[size - 1].0 |= 1 << (Limb::BITS - 1);
+            let reciprocal = reciprocal(divisor[size - 1].0);
+            let d = big(&divisor);
+            for bits in [0, 1, DIGIT_BITS - 1, DIGIT_BITS] {
+                for least in [BigUint::ZERO, &d - 1u8, (&d << SPARE_BITS) - 1u8] {
+                    let digits = least.iter_u64_digits().flat_map(|digit| {
+                        (0..u64::BITS)
+                            .step_by(Limb::BITS as usize)
+                            .map(move |shift| Limb((digit >> shift) as Word))
+                    });
+                    let mut rest: Vec<_> = digits.chain([Limb::ZERO; 2 * 10]).collect();
+                    rest.truncate(size + 1);
+                    let digit = Limb(!(Word::MAX << bits));
+                    let expected = (least << bits) + digit.0;
+                    divide_step(&mut rest, digit, bits, &divisor, reciprocal);
+                    let most = if bits == 0 { 2 } else { 1u32 << SPARE_BITS };
+                    assert!(big(&rest) < &d * most);
+                    assert_eq!(big(&rest) % &d, expected % &d);
                 }
             }
         }
