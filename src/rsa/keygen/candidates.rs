@@ -5,19 +5,19 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use batch_modexp_core::secret::{Secret, reveal};
-use crypto_bigint::{BoxedUint, Choice, Limb, Resize, Word};
+use crypto_bigint::{CtLt, Limb, Word};
 use rand_core::TryRng;
 
 use super::trial_division::{Factor, SmallPrimes, odd_primes};
 use crate::rsa::Error;
 use crate::rsa::random::Randomness;
 
+/// The least 64 highest bits of a candidate: `sqrt(2) 2^63`, rounded up.
+const LEAST: u64 = 0xb504_f333_f9de_6485;
+
 /// Draws candidates of one length.
 pub(in crate::rsa) struct Candidates {
     bits: u32,
-    /// The smallest number in the range: `sqrt(2) 2^(bits - 1)`, rounded up. In words, as numbers
-    /// are until they are accepted.
-    least: Vec<u32>,
     small_primes: SmallPrimes,
     /// The factors of e; a candidate less 1 is no multiple of these.
     exponent_factors: Vec<Factor>,
@@ -34,16 +34,8 @@ impl Candidates {
         small_primes_below: u32,
         is_safe: bool,
     ) -> Self {
-        // Adding 1 rounds up: no power of two with an odd exponent is a square.
-        let square = BoxedUint::one_with_precision(2 * bits).shl_vartime(2 * bits - 1);
-        let square = square.expect("it has so many bits");
-        let least = square
-            .floor_sqrt_vartime()
-            .wrapping_add(Limb::ONE)
-            .resize(bits);
         Self {
             bits,
-            least: words(&least),
             small_primes: SmallPrimes::new(&odd_primes(small_primes_below), bits),
             exponent_factors: exponent_factors
                 .iter()
@@ -94,7 +86,7 @@ impl Candidates {
         count: usize,
         draws: &mut usize,
     ) -> Result<Secret<Vec<Limb>>, Error> {
-        let words = self.least.len();
+        let words = (self.bits / u32::BITS) as usize;
         let limbs = (self.bits / Limb::BITS) as usize;
         let mut candidates = Secret::new(vec![Limb::ZERO; count * limbs]);
         let mut places = candidates.chunks_exact_mut(limbs);
@@ -129,20 +121,19 @@ impl Candidates {
     ) -> Result<(), Error> {
         loop {
             *draws = draws.checked_sub(1).ok_or(Error::Rng)?;
-            // Two fifths of the numbers are below the range, which their highest words show.
+            // Two fifths of the numbers are below the range.
             let (low, high) = number.split_at_mut(number.len() - 2);
             fill(high, randomness)?;
             high[1] |= 1 << 31;
-            if reveal(is_below(high, &self.least[low.len()..])) {
+            let highest = Secret::new(u64::from(high[1]) << 32 | u64::from(high[0]));
+            if reveal(highest.ct_lt(&LEAST)) {
                 continue;
             }
             fill(low, randomness)?;
             // If p is 7 modulo 8, `(p - 1) / 2` is 3 modulo 4.
             number[0] |= if self.is_safe { 7 } else { 3 };
             let first = self.small_primes.parts().first();
-            if !reveal(is_below(number, &self.least))
-                && !first.is_some_and(|part| part.divides(number, self.is_safe))
-            {
+            if !first.is_some_and(|part| part.divides(number, self.is_safe)) {
                 return Ok(());
             }
         }
@@ -156,25 +147,6 @@ fn fill(words: &mut [u32], randomness: &mut Randomness) -> Result<(), Error> {
         (*low, *high) = (both as u32, (both >> 32) as u32);
     }
     Ok(())
-}
-
-/// Whether `a` is below `b`, which has as many words.
-fn is_below(a: &[u32], b: &[u32]) -> Choice {
-    let borrow = a.iter().zip(b).fold(0, |borrow, (a, b)| {
-        u64::from(*a).wrapping_sub(u64::from(*b) + borrow) >> 63
-    });
-    Choice::from_u8_lsb(borrow as u8)
-}
-
-/// The words of a number, least significant first.
-// On some targets a limb has 32 bits.
-#[allow(clippy::unnecessary_cast)]
-fn words(number: &BoxedUint) -> Vec<u32> {
-    let shifts = (0..Limb::BITS).step_by(32);
-    let limbs = number.as_limbs().iter();
-    limbs
-        .flat_map(|limb| shifts.clone().map(move |shift| (limb.0 >> shift) as u32))
-        .collect()
 }
 
 /// Copies words to the limbs of a number.
@@ -253,16 +225,6 @@ mod tests {
     }
 
     #[test]
-    fn comparison() {
-        let numbers = [[0, 0], [1, 0], [u32::MAX, 0], [0, 1], [1, 1], [0, u32::MAX]];
-        for (i, a) in numbers.iter().enumerate() {
-            for (j, b) in numbers.iter().enumerate() {
-                assert_eq!(is_below(a, b).to_bool(), i < j);
-            }
-        }
-    }
-
-    #[test]
     fn draws_end() {
         let candidates = Candidates::new(512, &[65_537], SMALL_PRIMES_BELOW, false);
         let (mut randomness, mut draws) = (streams().next(), 100);
@@ -273,12 +235,7 @@ mod tests {
 
     #[test]
     fn the_least_number_is_the_square_root() {
-        for bits in [512, 1024, 2048] {
-            let least = BigUint::new(Candidates::new(bits, &[], 4, false).least);
-            let bound = BigUint::from(1u8) << (2 * bits - 1);
-            assert!(&least * &least > bound);
-            let less = &least - 1u8;
-            assert!(&less * &less < bound);
-        }
+        let square = |number: u64| u128::from(number).pow(2);
+        assert!(square(LEAST - 1) < 1 << 127 && square(LEAST) > 1 << 127);
     }
 }

@@ -111,23 +111,23 @@ fn test(
             half: None,
         })
         .collect();
-    // One round rejects most candidates.
-    retain(&mut candidates, 1, exponentiate, randomness)?;
+    // A round with the base 2, which needs no randomness, rejects most candidates.
+    retain(&mut candidates, 1, exponentiate, None)?;
     if is_safe {
         for candidate in &mut candidates {
             let mut half = Secret::new(candidate.modulus.by_ref().limbs.to_vec());
             halve(&mut half);
             candidate.half = Some(Modulus::new(&half, min_bits - 1));
         }
-        retain(&mut candidates, 1, exponentiate, randomness)?;
+        retain(&mut candidates, 1, exponentiate, None)?;
     }
-    // All further rounds at once leave no lane idle.
-    let further = rounds(bits, is_safe) - 1;
-    retain(&mut candidates, further, exponentiate, randomness)?;
+    // All rounds at once leave no lane idle.
+    let rounds = rounds(bits, is_safe);
+    retain(&mut candidates, rounds, exponentiate, Some(randomness))?;
     if testers.devices.is_some() {
         // A composite that has passed because of a wrong power passes here once in 2^40 times for
         // 1024 bits: Damgård, Landrock and Pomerance, theorem 1.
-        retain(&mut candidates, 1, &on_engine, randomness)?;
+        retain(&mut candidates, 1, &on_engine, Some(randomness))?;
     }
     let number = |candidate: Candidate| {
         let mut number = Secret::new(BoxedUint::zero_with_precision(bits));
@@ -138,12 +138,13 @@ fn test(
     Ok(candidates.into_iter().map(number).collect())
 }
 
-/// Drops the candidates that do not pass all `rounds`, or whose halves do not.
+/// Drops the candidates that do not pass all `rounds`, or whose halves do not. Bases are those of
+/// [`pass`].
 fn retain(
     candidates: &mut Vec<Candidate>,
     rounds: usize,
     exponentiate: Exponentiate<'_>,
-    randomness: &mut Randomness,
+    randomness: Option<&mut Randomness>,
 ) -> Result<(), Error> {
     let moduli = |candidate: &Candidate| 1 + usize::from(candidate.half.is_some());
     let both = candidates
@@ -198,7 +199,8 @@ pub(in crate::rsa) fn on_engine(
     }
 }
 
-/// Whether each candidate, an odd modulus with its constants, passes with a random base.
+/// Whether each candidate, an odd modulus with its constants, passes with a random base, or without
+/// randomness with the base 2.
 ///
 /// # Errors
 ///
@@ -206,13 +208,20 @@ pub(in crate::rsa) fn on_engine(
 pub(in crate::rsa) fn pass(
     exponentiate: Exponentiate<'_>,
     candidates: Moduli<'_>,
-    randomness: &mut Randomness,
+    randomness: Option<&mut Randomness>,
 ) -> Result<Vec<bool>, Error> {
     let Some(first) = candidates.first() else {
         return Ok(Vec::new());
     };
     let (bits, size) = (first.bits(), first.limbs.len());
-    let bases = bases(candidates, size, randomness)?;
+    let mut bases = Secret::new(vec![Limb::ZERO; candidates.len() * size]);
+    match randomness {
+        Some(randomness) => draw_bases(candidates, &mut bases, randomness)?,
+        None => bases
+            .iter_mut()
+            .step_by(size)
+            .for_each(|base| *base = Limb::from(2u8)),
+    }
     // `(w - 1) / 2` for each odd candidate w.
     let mut halves = Secret::new(vec![Limb::ZERO; bases.len()]);
     for (half, modulus) in halves.chunks_exact_mut(size).zip(candidates) {
@@ -238,13 +247,13 @@ pub(in crate::rsa) fn pass(
 /// Draws a random number below each modulus: its product with a random fraction of 64 more bits,
 /// rounded down. These are nearly uniform, like the remainders of FIPS 186-5, appendix A.4.1, and
 /// need no division. 0, 1 and -1 are as unlikely as a composite that passes.
-fn bases(
+fn draw_bases(
     moduli: Moduli<'_>,
-    size: usize,
+    bases: &mut [Limb],
     randomness: &mut Randomness,
-) -> Result<Secret<Vec<Limb>>, Error> {
+) -> Result<(), Error> {
+    let size = bases.len() / moduli.len();
     let long = size + (u64::BITS / Limb::BITS) as usize;
-    let mut bases = Secret::new(vec![Limb::ZERO; moduli.len() * size]);
     let mut product = Secret::new(vec![Limb::ZERO; size + long]);
     for (base, modulus) in bases.chunks_exact_mut(size).zip(moduli) {
         product.fill(Limb::ZERO);
@@ -260,7 +269,7 @@ fn bases(
         }
         base.copy_from_slice(&product[long..]);
     }
-    Ok(bases)
+    Ok(())
 }
 
 /// Whether `power` is 1 or `modulus - 1`, for an odd modulus.
@@ -418,7 +427,7 @@ mod tests {
                     let verdicts = pass(
                         &on_engine(&Serial),
                         &[modulus.by_ref(); 20],
-                        &mut randomness,
+                        Some(&mut randomness),
                     )
                     .unwrap();
                     assert!(!verdicts.iter().all(|passed| *passed), "{p} {q} {r}");
