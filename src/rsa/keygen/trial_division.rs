@@ -21,6 +21,9 @@ use crypto_bigint::{Choice, CtEq};
 /// Length of a word in bits.
 const WORD_BITS: u32 = u32::BITS;
 
+/// The primes of a part that are tried first.
+const LEAST: usize = 8;
+
 /// Odd primes below 2^16, prepared for numbers of one length of at most 4096 bits.
 pub(super) struct SmallPrimes {
     parts: Vec<Part>,
@@ -113,30 +116,35 @@ impl Part {
     }
 
     /// Whether a prime of this part divides the number, or if `or_less_1` the number less 1. This
-    /// becomes public. The number consists of words, least significant first.
+    /// becomes public, and so does whether one of the least primes does. The number consists of
+    /// words, least significant first.
     pub(super) fn divides(&self, number: &[u32], or_less_1: bool) -> bool {
         let mut sums = Secret::new([0; SUMS]);
         weighted_sums(number, &self.powers, &mut sums);
-        let mut divides = self.any_divides(&sums, |quotient, _| quotient);
-        if or_less_1 {
-            // A sum of 0, which has no predecessor, is a multiple.
-            divides |= self.any_divides(&sums, |quotient, inverse| quotient.wrapping_sub(inverse));
-        }
-        reveal(!divides.ct_eq(&0))
-    }
-
-    /// Whether any divisor divides the sum of its group, 1 or 0. `shift` makes the quotient of
-    /// another number from that of the sum and the inverse of the divisor.
-    #[inline(always)]
-    fn any_divides(&self, sums: &[u64; SUMS], shift: impl Fn(u64, u64) -> u64) -> u8 {
-        self.divisors.iter().fold(0, |divides, divisor| {
-            let quotient = sums[divisor.group % SUMS].wrapping_mul(divisor.inverse);
-            let (_, is_more) = divisor
-                .most
-                .overflowing_sub(shift(quotient, divisor.inverse));
-            divides | u8::from(!is_more)
+        // Most multiples of any prime are multiples of one of the least.
+        let (least, others) = self.divisors.split_at(self.divisors.len().min(LEAST));
+        [least, others].iter().any(|divisors| {
+            let mut divides = any_divides(divisors, &sums, |quotient, _| quotient);
+            if or_less_1 {
+                // A sum of 0, which has no predecessor, is a multiple.
+                divides |= any_divides(divisors, &sums, u64::wrapping_sub);
+            }
+            reveal(!divides.ct_eq(&0))
         })
     }
+}
+
+/// Whether any divisor divides the sum of its group, 1 or 0. `shift` makes the quotient of another
+/// number from that of the sum and the inverse of the divisor.
+#[inline(always)]
+fn any_divides(divisors: &[Divisor], sums: &[u64; SUMS], shift: impl Fn(u64, u64) -> u64) -> u8 {
+    divisors.iter().fold(0, |divides, divisor| {
+        let quotient = sums[divisor.group % SUMS].wrapping_mul(divisor.inverse);
+        let (_, is_more) = divisor
+            .most
+            .overflowing_sub(shift(quotient, divisor.inverse));
+        divides | u8::from(!is_more)
+    })
 }
 
 /// A public odd number, prepared to find the multiples among numbers of one length.

@@ -23,7 +23,9 @@ const SQRT_2_LESS_1: Word = (0x6a09_e667_f3bc_c908_u64 >> (u64::BITS - Word::BIT
 /// it is made of steps of public size, each under a mask.
 #[must_use]
 pub fn remainder(value: &[Limb], modulus: &[Limb]) -> Secret<Vec<Limb>> {
-    divide(value, modulus, 1, value.len() as u32 * Limb::BITS)
+    let mut dividend = Secret::new(vec![Limb::ZERO; value.len() + modulus.len()]);
+    dividend[..value.len()].copy_from_slice(value);
+    divide(dividend, modulus, 1, value.len() as u32 * Limb::BITS)
 }
 
 /// `2^exponent` modulo a number of at least `min_bits` bits, or modulo any number but 0 if `min_bits`
@@ -32,24 +34,24 @@ pub fn remainder(value: &[Limb], modulus: &[Limb]) -> Secret<Vec<Limb>> {
 #[must_use]
 pub fn power_of_two(exponent: u32, modulus: &[Limb], min_bits: u32) -> Secret<Vec<Limb>> {
     let highest = (exponent / Limb::BITS) as usize;
-    let mut power = vec![Limb::ZERO; highest + 1];
+    let mut power = Secret::new(vec![Limb::ZERO; highest + 1 + modulus.len()]);
     power[highest] = Limb::ONE << (exponent % Limb::BITS);
     debug_assert!(min_bits == 0 || highest_bit(modulus) >= min_bits);
     let min_bits = min_bits.max(1);
-    divide(
-        &power,
-        modulus,
-        min_bits,
-        (exponent + 1).saturating_sub(min_bits),
-    )
+    let low_bits = (exponent + 1).saturating_sub(min_bits);
+    divide(power, modulus, min_bits, low_bits)
 }
 
-/// `value mod modulus`, for a modulus of at least `min_bits` bits, as is public. Without its
-/// `low_bits` lowest bits, whose number is public too, the value is at most the modulus.
-fn divide(value: &[Limb], modulus: &[Limb], min_bits: u32, low_bits: u32) -> Secret<Vec<Limb>> {
-    let (len, size) = (value.len(), modulus.len());
-    let mut dividend = Secret::new(vec![Limb::ZERO; len + size]);
-    dividend[..len].copy_from_slice(value);
+/// `dividend mod modulus`, for a modulus of at least `min_bits` bits, as is public. Without its
+/// `low_bits` lowest bits, whose number is public too, the dividend is at most the modulus. Its
+/// highest limbs, as many as the modulus has, are zero.
+fn divide(
+    mut dividend: Secret<Vec<Limb>>,
+    modulus: &[Limb],
+    min_bits: u32,
+    low_bits: u32,
+) -> Secret<Vec<Limb>> {
+    let size = modulus.len();
     let mut divisor = Secret::new(modulus.to_vec());
     // Powers of two whose sum is at least the longest shift.
     let longest = size as u32 * Limb::BITS - min_bits;
