@@ -1,5 +1,10 @@
 //! Prime candidates: random numbers in the range of FIPS 186-5, appendix A.1.3, without small
 //! factors.
+//!
+//! A candidate is `M k + r`, with random k and r, where r is below M and has no factor in common with
+//! it (Joye and Paillier, *Fast Generation of Prime Numbers on Portable Devices*, 2006). All numbers
+//! without such a factor are equally likely, as if numbers were drawn and those with a factor
+//! rejected. That would take three times as much randomness.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -12,12 +17,27 @@ use super::trial_division::{Factor, SmallPrimes, odd_primes};
 use crate::rsa::Error;
 use crate::rsa::random::Randomness;
 
-/// The least 64 highest bits of a candidate: `sqrt(2) 2^63`, rounded up.
+/// The odd prime factors of M.
+const FACTORS: [u32; 8] = [3, 5, 7, 11, 13, 17, 19, 23];
+
+/// M, below 2^31.
+const M: u32 = 16 * 3 * 5 * 7 * 11 * 13 * 17 * 19 * 23;
+
+/// `sqrt(2) 2^63`, rounded up.
 const LEAST: u64 = 0xb504_f333_f9de_6485;
+
+/// The highest bits of k begin here and end below `END`, in units that make `M END` at most 2^96. So
+/// candidates of b bits are at least `LEAST 2^(b - 64)` and below 2^b. At either end, a share of
+/// 2^-63 of the range is left out.
+const BEGIN: u128 = ((LEAST as u128) << 32).div_ceil(M as u128);
+const END: u128 = (1 << 96) / M as u128;
 
 /// Draws candidates of one length.
 pub(in crate::rsa) struct Candidates {
     bits: u32,
+    /// The odd factors of M, for numbers below it.
+    factors: SmallPrimes,
+    /// Primes that do not divide M.
     small_primes: SmallPrimes,
     /// The factors of e; a candidate less 1 is no multiple of these.
     exponent_factors: Vec<Factor>,
@@ -36,7 +56,8 @@ impl Candidates {
     ) -> Self {
         Self {
             bits,
-            small_primes: SmallPrimes::new(&odd_primes(small_primes_below), bits),
+            factors: SmallPrimes::new(&FACTORS, u64::BITS),
+            small_primes: SmallPrimes::new(&odd_primes(small_primes_below)[FACTORS.len()..], bits),
             exponent_factors: exponent_factors
                 .iter()
                 .map(|factor| Factor::new(*factor, bits))
@@ -97,7 +118,7 @@ impl Candidates {
             }
             let mut rest: Vec<_> = numbers.chunks_exact(words).collect();
             // All numbers by a part, while its powers are in the first-level cache.
-            for part in self.small_primes.parts().iter().skip(1) {
+            for part in self.small_primes.parts() {
                 rest.retain(|number| !part.divides(number, self.is_safe));
             }
             let factors = &self.exponent_factors;
@@ -111,40 +132,57 @@ impl Candidates {
         Ok(candidates)
     }
 
-    /// Draws numbers until one is in the range and has no factor in the first part of the small
-    /// primes.
+    /// Draws a number in the range that has no factor in common with M.
     fn draw_one(
         &self,
         randomness: &mut Randomness,
         number: &mut [u32],
         draws: &mut usize,
     ) -> Result<(), Error> {
-        loop {
+        // If p is 7 modulo 8, `(p - 1) / 2` is 3 modulo 4.
+        let lowest_bits = if self.is_safe { 7 } else { 3 };
+        let mut r = Secret::new([0]);
+        let mut has_factor = true;
+        while has_factor {
             *draws = draws.checked_sub(1).ok_or(Error::Rng)?;
-            // Two fifths of the numbers are below the range.
-            let (low, high) = number.split_at_mut(number.len() - 2);
-            fill(high, randomness)?;
-            high[1] |= 1 << 31;
-            let highest = Secret::new(u64::from(high[1]) << 32 | u64::from(high[0]));
-            if reveal(highest.ct_lt(&LEAST)) {
-                continue;
-            }
-            fill(low, randomness)?;
-            // If p is 7 modulo 8, `(p - 1) / 2` is 3 modulo 4.
-            number[0] |= if self.is_safe { 7 } else { 3 };
-            let first = self.small_primes.parts().first();
-            if !first.is_some_and(|part| part.divides(number, self.is_safe)) {
-                return Ok(());
-            }
+            let word = randomness.try_next_u32().map_err(|_| Error::Rng)?;
+            r[0] = word >> 1 | lowest_bits;
+            has_factor = !reveal(r[0].ct_lt(&M))
+                || self
+                    .factors
+                    .parts()
+                    .iter()
+                    .any(|part| part.divides(&*r, self.is_safe));
         }
+        let mut above_begin = Secret::new(u64::MAX);
+        while !reveal(above_begin.ct_lt(&((END - BEGIN) as u64))) {
+            *draws = draws.checked_sub(1).ok_or(Error::Rng)?;
+            *above_begin = randomness.try_next_u64().map_err(|_| Error::Rng)?;
+        }
+        let highest = Secret::new(BEGIN + u128::from(*above_begin));
+        let (low, high) = number.split_at_mut(number.len() - 3);
+        for (word, shift) in high.iter_mut().zip((0..).step_by(32)) {
+            *word = (*highest >> shift) as u32;
+        }
+        fill(low, randomness)?;
+        // M k + r
+        let mut carry = u64::from(r[0]);
+        for word in number {
+            carry += u64::from(*word) * u64::from(M);
+            *word = carry as u32;
+            carry >>= u32::BITS;
+        }
+        Ok(())
     }
 }
 
-/// Fills an even number of words with randomness.
+/// Fills words with randomness.
 fn fill(words: &mut [u32], randomness: &mut Randomness) -> Result<(), Error> {
-    for [low, high] in words.as_chunks_mut().0 {
+    for words in words.chunks_mut(2) {
         let both = randomness.try_next_u64().map_err(|_| Error::Rng)?;
-        (*low, *high) = (both as u32, (both >> 32) as u32);
+        for (word, shift) in words.iter_mut().zip([0, u32::BITS]) {
+            *word = (both >> shift) as u32;
+        }
     }
     Ok(())
 }
@@ -191,8 +229,7 @@ mod tests {
         let drawn = candidates.draw(&mut randomness, 200, &mut draws).unwrap();
         assert_eq!(drawn.len(), 200 * LIMBS);
         let used = (1 << 20) - draws;
-        // A share of 0.59 is in the range, of which 0.12 have no small factor; half of those are 1
-        // modulo 3.
+        // Five draws make a number. A share of 0.38 has no small factor; half of that is 1 modulo 3.
         assert!((2000..20_000).contains(&used), "{used}");
         for number in drawn.chunks_exact(LIMBS).map(big) {
             let square = &number * &number;
@@ -237,5 +274,10 @@ mod tests {
     fn the_least_number_is_the_square_root() {
         let square = |number: u64| u128::from(number).pow(2);
         assert!(square(LEAST - 1) < 1 << 127 && square(LEAST) > 1 << 127);
+        let least = u128::from(LEAST) << 32;
+        let m = u128::from(M);
+        assert!((least..least + m).contains(&(BEGIN * m)));
+        assert!((END * m..(END + 1) * m).contains(&(1 << 96)));
+        assert!(END - BEGIN < 1 << 64);
     }
 }

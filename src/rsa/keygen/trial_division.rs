@@ -21,9 +21,6 @@ use crypto_bigint::{Choice, CtEq};
 /// Length of a word in bits.
 const WORD_BITS: u32 = u32::BITS;
 
-/// The primes of a part that are tried first.
-const LEAST: usize = 8;
-
 /// Odd primes below 2^16, prepared for numbers of one length of at most 4096 bits.
 pub(super) struct SmallPrimes {
     parts: Vec<Part>,
@@ -116,21 +113,16 @@ impl Part {
     }
 
     /// Whether a prime of this part divides the number, or if `or_less_1` the number less 1. This
-    /// becomes public, and so does whether one of the least primes does. The number consists of
-    /// words, least significant first.
+    /// becomes public. The number consists of words, least significant first.
     pub(super) fn divides(&self, number: &[u32], or_less_1: bool) -> bool {
         let mut sums = Secret::new([0; SUMS]);
         weighted_sums(number, &self.powers, &mut sums);
-        // Most multiples of any prime are multiples of one of the least.
-        let (least, others) = self.divisors.split_at(self.divisors.len().min(LEAST));
-        [least, others].iter().any(|divisors| {
-            let mut divides = any_divides(divisors, &sums, |quotient, _| quotient);
-            if or_less_1 {
-                // A sum of 0, which has no predecessor, is a multiple.
-                divides |= any_divides(divisors, &sums, u64::wrapping_sub);
-            }
-            reveal(!divides.ct_eq(&0))
-        })
+        let mut divides = any_divides(&self.divisors, &sums, |quotient, _| quotient);
+        if or_less_1 {
+            // A sum of 0, which has no predecessor, is a multiple.
+            divides |= any_divides(&self.divisors, &sums, u64::wrapping_sub);
+        }
+        reveal(!divides.ct_eq(&0))
     }
 }
 
