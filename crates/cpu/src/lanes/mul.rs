@@ -22,7 +22,7 @@ use crypto_bigint::{Limb, Unsigned};
 
 use super::Lanes;
 use super::convert::MAX_COUNT;
-use super::workspace::{Operands, Workspace};
+use super::workspace::Workspace;
 
 /// Consecutive products with equally wide moduli, and the places of their results.
 ///
@@ -140,7 +140,7 @@ pub(crate) fn multiply<L: Lanes>(lanes: L, form: Form, run: &mut dyn Run<'_>) {
             if !run.same_moduli(group.clone(), prepared.clone()) {
                 let moduli = run.moduli(group.clone());
                 match form {
-                    Form::Ordinary => workspace.prepare_moduli(&moduli),
+                    Form::Ordinary => workspace.prepare_powers(&moduli),
                     Form::Montgomery => workspace.import_moduli(&moduli),
                 }
                 prepared = group.clone();
@@ -148,38 +148,17 @@ pub(crate) fn multiply<L: Lanes>(lanes: L, form: Form, run: &mut dyn Run<'_>) {
             let factors = run.factors(group.clone());
             workspace.load(|lane| factors[lane][0], width, 0);
             workspace.load_factor(|lane| factors[lane][1], width, shift);
-            workspace.multiply(form);
+            let mut x = workspace.operands();
+            match form {
+                Form::Ordinary => x.product(),
+                Form::Montgomery => {
+                    x.multiply_by_factor();
+                    x.end();
+                }
+            }
             workspace.store(width, run.results(group).into_iter());
         }
     });
-}
-
-impl<L: Lanes> Workspace<L> {
-    /// Replaces `value` by its product with `factor`.
-    fn multiply(&mut self, form: Form) {
-        let lanes = self.lanes;
-        let (
-            modulus,
-            Operands {
-                r2,
-                value,
-                spare,
-                factor,
-                scratch,
-                ..
-            },
-        ) = self.parts();
-        match form {
-            Form::Ordinary => {
-                lanes.mul(spare, value, r2, modulus, scratch);
-                lanes.mul(value, spare, factor, modulus, scratch);
-            }
-            Form::Montgomery => {
-                lanes.mul(spare, value, factor, modulus, scratch);
-                value.copy_from_slice(spare);
-            }
-        }
-    }
 }
 
 #[cfg(test)]
