@@ -97,7 +97,7 @@ impl AnyEngine {
             Self::Serial => 0,
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             Self::Fma(fma) => {
-                let is_single = count % Fma::LANES == 1 && fma.one_by_one(bits, 1) == 0;
+                let is_single = count % Fma::LANES == 1 && fma.rest().count(bits, 1) == 0;
                 count - usize::from(is_single && bits <= SINGLE_ON_SERIAL_BY_FMA)
             }
             #[cfg(target_arch = "x86_64")]

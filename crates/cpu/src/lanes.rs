@@ -15,23 +15,30 @@
 //! `2 * modulus`. A lane type may have another bound. Only the export makes results canonical.
 
 mod convert;
-pub(crate) mod fixed_base;
+mod fixed_base;
 pub(crate) mod mul;
-pub(crate) mod multi_exp;
+mod multi_exp;
 mod pow;
-pub(crate) mod powers_agree;
-pub(crate) mod products;
-pub(crate) mod public_exp;
-pub(crate) mod reduce;
+mod powers_agree;
+mod products;
+mod public_exp;
+mod reduce;
 #[cfg(test)]
 pub(crate) mod testing;
 mod workspace;
 
+use alloc::vec::Vec;
 use core::mem;
 
-use batch_modexp_core::fixed_base::select;
+use batch_modexp_core::checks::Form;
+use batch_modexp_core::engine::{Comparison, Engine, Exponent, Moduli, SecretPowers};
+use batch_modexp_core::fixed_base::{Table, TableForm, select};
+use batch_modexp_core::powers::{FixedPowers, MultiPowers, PowerEngine, PublicPowers};
 use batch_modexp_core::window::Window;
+use crypto_bigint::{Choice, Limb};
 use zeroize::Zeroize;
+
+use self::mul::Run;
 
 #[cfg(all(test, target_arch = "x86_64"))]
 pub(crate) use self::pow::LARGEST_WINDOW;
@@ -185,4 +192,78 @@ pub(crate) struct Modulus<'a, L> {
     pub(crate) neg_inv: &'a L,
     /// The constants that [`Lanes::prepare`] computed.
     pub(crate) constants: &'a [L],
+}
+
+/// An engine that computes everything on one kind of lanes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LaneEngine<L>(pub(crate) L);
+
+/// A [`LaneEngine`] of any kind.
+pub(crate) trait OnLanes: Engine + PowerEngine {
+    /// Computes the products of a run.
+    fn multiply(&self, form: Form, run: &mut dyn Run<'_>);
+}
+
+impl<L: Lanes + Sync> OnLanes for LaneEngine<L> {
+    fn multiply(&self, form: Form, run: &mut dyn Run<'_>) {
+        mul::multiply(self.0, form, run);
+    }
+}
+
+impl<L: Lanes + Sync> Engine for LaneEngine<L> {
+    fn name(&self) -> &'static str {
+        "lanes"
+    }
+
+    fn run_pow(&self, powers: SecretPowers<'_>) {
+        pow(self.0, powers);
+    }
+
+    fn run_products(&self, moduli: Moduli<'_>, factors: [&[Limb]; 2], out: &mut [Limb]) {
+        products::products(self.0, moduli, factors, out);
+    }
+
+    fn run_public_powers(
+        &self,
+        moduli: Moduli<'_>,
+        exponent: Exponent<'_>,
+        bases: &[Limb],
+        out: &mut [Limb],
+    ) {
+        products::public_powers(self.0, moduli, exponent, bases, out);
+    }
+
+    fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
+        reduce::reduce(self.0, moduli, numbers, out);
+    }
+
+    fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
+        Some(powers_agree::powers_agree(self.0, comparison))
+    }
+}
+
+impl<L: Lanes + Sync> PowerEngine for LaneEngine<L> {
+    fn table_form(&self, bits: u32) -> TableForm {
+        TableForm {
+            radix_bits: L::RADIX_BITS,
+            limbs: L::limb_count(bits),
+            largest_window: L::LARGEST_ROW_WINDOW,
+        }
+    }
+
+    fn fill_rows(&self, table: &mut Table, base: &[Limb], first: &[Limb]) {
+        fixed_base::fill(self.0, table, base, first);
+    }
+
+    fn fixed_powers(&self, powers: FixedPowers<'_, '_>) {
+        fixed_base::powers(self.0, powers);
+    }
+
+    fn multi_powers(&self, powers: MultiPowers<'_, '_>) {
+        multi_exp::powers(self.0, powers);
+    }
+
+    fn public_powers(&self, powers: PublicPowers<'_, '_>) {
+        public_exp::powers(self.0, powers);
+    }
 }

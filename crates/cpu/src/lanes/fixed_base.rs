@@ -2,7 +2,7 @@
 
 use core::{array, iter, mem};
 
-use batch_modexp_core::fixed_base::{Rows, Table, TableForm};
+use batch_modexp_core::fixed_base::{Rows, Table};
 use batch_modexp_core::powers::FixedPowers;
 use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
@@ -14,15 +14,6 @@ use super::workspace::{Buffer, Workspace};
 /// How many groups of lanes are computed together, row by row. Each row is read from memory once
 /// for all of them.
 const AT_A_TIME: usize = 16;
-
-/// The table representation of numbers of `bits` bits on these lanes.
-pub(crate) fn form<L: Lanes>(bits: u32) -> TableForm {
-    TableForm {
-        radix_bits: L::RADIX_BITS,
-        limbs: L::limb_count(bits),
-        largest_window: L::LARGEST_ROW_WINDOW,
-    }
-}
 
 /// Fills a table, with one row in each lane. Entries of row 0 are `first`, an ordinary number,
 /// times a power of `base`.
