@@ -20,13 +20,11 @@ mod montgomery;
 mod portable;
 #[cfg(test)]
 mod tests;
-mod unit;
 
 use core::mem;
 
 pub(super) use self::kernels::Token;
-use self::montgomery::Odd;
-use self::unit::{TILE, Tile, Unit};
+use self::montgomery::{Odd, TILE, Tile, Unit};
 use super::lanes::{Lanes, Modulus, Operands};
 
 /// The narrowest supported moduli, in bits. The Montgomery constants of crypto-bigint suffice for

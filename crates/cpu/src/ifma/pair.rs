@@ -13,12 +13,10 @@
 
 mod across;
 mod kernel;
-mod multiply;
 #[cfg(test)]
 mod portable;
 #[cfg(test)]
 mod tests;
-mod token;
 
 use core::mem;
 
@@ -26,7 +24,7 @@ use zeroize::Zeroize;
 
 pub(super) use self::across::Across;
 use self::across::{Pair, PairKernel};
-use self::multiply::{Mul, Select, Squares};
+use self::kernel::{Mul, Select, Squares};
 use super::madd52::RADIX_BITS;
 use crate::lanes::{Lanes, Modulus};
 
