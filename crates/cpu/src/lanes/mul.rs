@@ -32,9 +32,6 @@ pub(crate) trait Run<'a> {
     /// The number of products, at least 1.
     fn count(&self) -> usize;
 
-    /// The width of the moduli in bits.
-    fn bits(&self) -> u32;
-
     /// The moduli of a group.
     fn moduli(&self, group: Range<usize>) -> [ModulusRef<'a>; MAX_COUNT];
 
@@ -93,10 +90,6 @@ impl<'a, U: Unsigned> Run<'a> for Products<'a, U> {
         self.batch.len()
     }
 
-    fn bits(&self) -> u32 {
-        bits(&self.batch[0])
-    }
-
     fn moduli(&self, group: Range<usize>) -> [ModulusRef<'a>; MAX_COUNT] {
         self.each_lane(group, |product| ModulusRef::of(product.params))
     }
@@ -124,7 +117,7 @@ impl<'a, U: Unsigned> Run<'a> for Products<'a, U> {
 
 /// Computes the products of a run on `lanes`.
 pub(crate) fn multiply<L: Lanes>(lanes: L, form: Form, run: &mut dyn Run<'_>) {
-    let width = run.bits();
+    let width = run.moduli(0..1)[0].bits();
     let limbs = L::limb_count(width);
     let shift = match form {
         Form::Ordinary => 0,
@@ -187,12 +180,13 @@ mod tests {
         batch_mod_mul(&batch, &mut out, |run| {
             let all = 0..run.count();
             // Unused lanes repeat the last one.
-            let moduli = run.moduli(all.clone()).map(|params| params.limbs.len());
-            assert_eq!(moduli, [(run.bits() / Limb::BITS) as usize; MAX_COUNT]);
+            let bits = run.moduli(0..1)[0].bits();
+            let moduli = run.moduli(all.clone()).map(|params| params.bits());
+            assert_eq!(moduli, [bits; MAX_COUNT]);
             let factors = [a.as_limbs(), b.as_limbs()];
             assert_eq!(run.factors(all.clone()), [factors; MAX_COUNT]);
             let places = run.results(all).map(|place| place.len());
-            runs.borrow_mut().push((run.count(), run.bits(), places));
+            runs.borrow_mut().push((run.count(), bits, places));
         })
         .unwrap();
         let bits = Limb::BITS;
