@@ -20,6 +20,7 @@ impl Rest {
     }
 
     /// The number of lanes in a group.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn lanes(self) -> usize {
         self.lanes
     }

@@ -26,7 +26,7 @@ pub(crate) fn pow<L: Lanes>(lanes: L, powers: SecretPowers<'_>) {
         let mut digits = Buffer::zeros(recoded.len() * L::COUNT);
         let exponents = powers.exponents.chunks(L::COUNT);
         for ((group, range), exponents) in groups::<L>(powers.moduli).zip(exponents) {
-            if workspace.is_new(group) {
+            if workspace.changes_to(group) {
                 workspace.prepare_powers(group);
             }
             workspace.load(flat(&powers.bases[range.clone()], size), width, 0);

@@ -96,7 +96,7 @@ impl<'a, L: Lanes> Side<'a, L> {
 
     /// Imports the factor of every lane, and multiplies it by the number that its mask gives.
     fn prepare(&mut self, group: Moduli<'a>, masks: Option<&[u16]>) {
-        let is_new = self.workspace.is_new(group);
+        let is_new = self.workspace.changes_to(group);
         if is_new {
             self.workspace.prepare_products(group);
             self.s2.copy_from_slice(self.workspace.operands().r2);

@@ -38,7 +38,7 @@ pub(crate) fn products<L: Lanes>(
         let mut workspace = Workspace::new(lanes, L::limb_count(width));
         let excess = workspace.excess(width);
         for (group, range) in groups::<L>(moduli) {
-            if workspace.is_new(group) {
+            if workspace.changes_to(group) {
                 workspace.prepare_products(group);
             }
             workspace.load(flat(&a[range.clone()], size), width, excess);
@@ -63,7 +63,7 @@ pub(crate) fn public_powers<L: Lanes>(
     scrubbed(|| {
         let mut workspace = Workspace::new(lanes, L::limb_count(width));
         for (group, range) in groups::<L>(moduli) {
-            if workspace.is_new(group) {
+            if workspace.changes_to(group) {
                 workspace.prepare_powers(group);
             }
             workspace.load(flat(&bases[range.clone()], size), width, 0);

@@ -27,7 +27,7 @@ pub(crate) fn powers<L: Lanes>(lanes: L, powers: PublicPowers<'_, '_>) {
         let mut odd_powers = Buffer::zeros(exponent.odd_powers() * workspace.limbs());
         let groups = bases.chunks(L::COUNT).zip(out.chunks_mut(L::COUNT));
         for (group, (bases, out)) in moduli.chunks(L::COUNT).zip(groups) {
-            if workspace.is_new(group) {
+            if workspace.changes_to(group) {
                 workspace.prepare_powers(group);
             }
             workspace.load(|lane| bases[lane.min(bases.len() - 1)], first.bits(), 0);

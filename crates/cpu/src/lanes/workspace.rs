@@ -22,7 +22,7 @@ pub(super) struct Workspace<'m, L: Lanes> {
     /// The window of the table.
     window: Window,
     limbs: usize,
-    /// The moduli that [`is_new`](Self::is_new) was asked about last.
+    /// The moduli that [`changes_to`](Self::changes_to) noted.
     prepared: Moduli<'m>,
     /// The moduli of all lanes, `-1 / modulus mod 2^RADIX_BITS`, and the constants of
     /// [`Lanes::prepare`].
@@ -54,9 +54,10 @@ impl<'m, L: Lanes> Workspace<'m, L> {
         }
     }
 
-    /// Whether the moduli of a group are other references than those of the last group, so that the
-    /// workspace must be prepared for them. Moduli in unused lanes do not matter.
-    pub(super) fn is_new(&mut self, group: Moduli<'m>) -> bool {
+    /// Notes the moduli of the next group. Returns whether they are other references than those of
+    /// the group before, so that the workspace must be prepared for them. Moduli in unused lanes do
+    /// not matter.
+    pub(super) fn changes_to(&mut self, group: Moduli<'m>) -> bool {
         let mut pairs = group.iter().zip(self.prepared);
         let is_new = group.len() > self.prepared.len() || !pairs.all(|(a, b)| a.is_same(b));
         if is_new {
