@@ -40,7 +40,7 @@ use zeroize::Zeroize;
 
 use self::mul::Run;
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(test)]
 pub(crate) use self::pow::LARGEST_WINDOW;
 pub(crate) use self::pow::pow;
 pub(crate) use self::workspace::Operands;

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Only `N - h` of `N` limbs are then reduced, in as many rows, each of two products. For `h = N /
-//! 2` this takes `3 N^2` multiply-adds instead of `4 N^2`. An entry of the table then has two numbers,
-//! `b` and `b'`.
+//! 2` this takes `3 N^2` multiply-adds instead of `4 N^2`. An entry of the table then has two
+//! numbers, `b` and `b'`.
 //!
 //! With several tiles, `h` is a whole number of tiles, the smaller half.
 //!

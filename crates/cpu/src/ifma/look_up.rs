@@ -117,7 +117,7 @@ impl<'a, L: Limb> Share<'a, L> {
         self.out.len() > limbs
     }
 
-    /// `P` tiles of these entries, those from number `P * i` on.
+    /// `P` tiles of each of these entries, from tile `P * i` on.
     #[inline(always)]
     pub(super) fn tiles<T: Madd52<Limb = L>, const B: usize, const P: usize>(
         &mut self,

@@ -185,8 +185,8 @@ impl<L: Limb> Kernel<L> for Square<'_, L> {
                     let limb = t.load(&a[j][0]);
                     t.store(&mut doubled[j][0], t.low(t.add(limb, limb)));
                 }
-                // The second number of an entry is looked up beside a higher tile, whose rows have
-                // more multiply-adds.
+                // The second number of an entry follows the `count` tiles of the first one. It is
+                // looked up beside a higher tile, whose rows have more multiply-adds.
                 let share = match &mut self.share {
                     Some(share) if j == 1 && share.has_halves(limbs) => Some(share),
                     _ => None,

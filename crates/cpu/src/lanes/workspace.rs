@@ -286,9 +286,9 @@ impl<L: Lanes> Operands<'_, L> {
 
     /// Converts `value` to Montgomery form.
     pub(super) fn enter(&mut self) {
-        let lanes = self.lanes;
-        lanes.mul(self.spare, self.value, self.r2, self.modulus, self.scratch);
-        mem::swap(&mut self.value, &mut self.spare);
+        let r2 = mem::take(&mut self.r2);
+        self.multiply(r2);
+        self.r2 = r2;
     }
 
     /// Sets `value` to one in Montgomery form.
@@ -300,15 +300,9 @@ impl<L: Lanes> Operands<'_, L> {
 
     /// Multiplies `value` by `factor`.
     pub(super) fn multiply_by_factor(&mut self) {
-        let lanes = self.lanes;
-        lanes.mul(
-            self.spare,
-            self.value,
-            self.factor,
-            self.modulus,
-            self.scratch,
-        );
-        mem::swap(&mut self.value, &mut self.spare);
+        let factor = mem::take(&mut self.factor);
+        self.multiply(factor);
+        self.factor = factor;
     }
 
     /// Converts `value` from Montgomery form, as the last operation.

@@ -69,8 +69,8 @@ fn with_square<T: Madd52>(t: T, limb: T::Vector, column: usize, half: T::Vector)
 /// store and a load.
 const FRESH: usize = 5;
 
-/// `a^2 / 2^(52 * B)` of a number of one tile, given and returned as column sums. Does `work` in each
-/// row of the reduction.
+/// `a^2 / 2^(52 * B)` of a number of one tile, given and returned as column sums. Does `work` in
+/// each row of the reduction.
 ///
 /// A column of the operand becomes a limb when its row needs it, and is written to `limbs`. The
 /// columns stay in registers. The lower half of them comes first; the reduction computes each

@@ -1,5 +1,5 @@
-//! Instructions across lanes, which pairs need besides those of one instance per lane: as a trait, and
-//! on the processor.
+//! Instructions across lanes, which pairs need besides those of one instance per lane: as a trait,
+//! and on the processor.
 #![allow(unsafe_code)]
 
 use core::arch::x86_64::{
