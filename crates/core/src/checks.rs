@@ -2,7 +2,8 @@
 
 use crypto_bigint::Unsigned;
 
-use crate::width::width;
+pub use crate::width::check_lengths;
+use crate::width::{check_exponent, check_widths, width};
 use crate::{Error, ModExp, ModMul};
 
 /// Checks a batch of powers against the widest modulus, in bits, that a backend supports.
@@ -24,19 +25,6 @@ pub fn check_batch<U: Unsigned>(
     check_instances(batch, exponent_bits, max_bits)
 }
 
-/// Checks that `out` has one place for each instance.
-///
-/// # Panics
-///
-/// If `batch` and `out` differ in length.
-pub fn check_lengths<I, U>(batch: &[I], out: &[U]) {
-    assert_eq!(
-        batch.len(),
-        out.len(),
-        "a batch and its output must have the same length"
-    );
-}
-
 /// Checks a part of a batch of powers; see [`check_batch`].
 ///
 /// # Errors
@@ -48,30 +36,9 @@ pub fn check_instances<U: Unsigned>(
     max_bits: u32,
 ) -> Result<(), Error> {
     for (index, instance) in instances.iter().enumerate() {
-        let modulus_bits = width(instance.params.modulus().as_ref());
-        if modulus_bits > max_bits {
-            return Err(Error::ModulusWidth {
-                index,
-                bits: modulus_bits,
-                max_bits,
-            });
-        }
-        let bits = width(instance.base);
-        if bits > modulus_bits {
-            return Err(Error::BaseWidth {
-                index,
-                bits,
-                modulus_bits,
-            });
-        }
-        let width = width(instance.exponent);
-        if exponent_bits > width {
-            return Err(Error::ExponentBits {
-                index,
-                exponent_bits,
-                width,
-            });
-        }
+        let modulus = width(instance.params.modulus().as_ref());
+        check_widths(index, modulus, width(instance.base), max_bits)?;
+        check_exponent(index, width(instance.exponent), exponent_bits)?;
     }
     Ok(())
 }
@@ -102,21 +69,19 @@ pub fn check_products<U: Unsigned>(
     check_lengths(batch, out);
     for (index, instance) in batch.iter().enumerate() {
         let modulus_bits = width(instance.params.modulus().as_ref());
-        if modulus_bits > max_bits {
-            return Err(Error::ModulusWidth {
-                index,
-                bits: modulus_bits,
-                max_bits,
-            });
-        }
         let bits = width(instance.a).max(width(instance.b));
-        if bits > modulus_bits {
-            return Err(Error::FactorWidth {
+        check_widths(index, modulus_bits, bits, max_bits).map_err(|error| match error {
+            Error::BaseWidth {
                 index,
                 bits,
                 modulus_bits,
-            });
-        }
+            } => Error::FactorWidth {
+                index,
+                bits,
+                modulus_bits,
+            },
+            error => error,
+        })?;
     }
     Ok(())
 }

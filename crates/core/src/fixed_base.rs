@@ -10,7 +10,6 @@
 //! ordinary numbers. A product of Montgomery forms and one ordinary number is an ordinary number,
 //! so the result needs no conversion.
 
-mod inverse;
 mod rows;
 
 use alloc::vec;
@@ -18,15 +17,14 @@ use alloc::vec::Vec;
 use core::borrow::Borrow;
 
 use crypto_bigint::modular::MontyParams;
-use crypto_bigint::{Limb, Unsigned};
+use crypto_bigint::{Choice, CtEq, Limb, Unsigned};
 
-pub(crate) use self::inverse::power_of_inverse;
 use self::rows::Layout;
 pub use self::rows::{Rows, select};
 use crate::Error;
-use crate::monty::{Modulus, ModulusRef};
+use crate::monty::{Modulus, ModulusRef, parts};
 use crate::secret::Secret;
-use crate::width::width;
+use crate::width::{check_exponent, scrubbed, width};
 use crate::window::{Window, recode_into};
 
 /// How an engine represents numbers in tables, and the windows it supports.
@@ -208,16 +206,41 @@ pub fn check_exponents<U: Unsigned, E: Borrow<U>>(
         });
     }
     for (index, exponent) in exponents.iter().enumerate() {
-        let width = width(exponent.borrow());
-        if width < exponent_bits {
-            return Err(Error::ExponentBits {
-                index,
-                exponent_bits,
-                width,
-            });
-        }
+        check_exponent(index, width(exponent.borrow()), exponent_bits)?;
     }
     Ok(())
+}
+
+/// The factor in row 0 of a table for signed exponents.
+///
+/// Writes `inverse^(2^squarings) mod modulus` to `out`, or 1 without squarings. Returns whether
+/// `base * inverse` is 1.
+pub(crate) fn power_of_inverse(
+    modulus: ModulusRef<'_>,
+    base: &[Limb],
+    inverse: &[Limb],
+    squarings: Option<u32>,
+    out: &mut [Limb],
+) -> Choice {
+    let mut numbers = Secret::new(vec![Limb::ZERO; 4 * modulus.limbs.len()]);
+    let [mut power, mut spare, base_form, one] = parts(&mut numbers);
+    scrubbed(|| {
+        modulus.enter(base, base_form);
+        modulus.enter(inverse, power);
+        modulus.enter(&[Limb::ONE], one);
+        modulus.mul(base_form, power, spare);
+        let is_inverse = spare.ct_eq(one);
+        match squarings {
+            None => power.copy_from_slice(one),
+            Some(squarings) => {
+                for _ in 0..squarings {
+                    modulus.square(&mut power, &mut spare);
+                }
+            }
+        }
+        modulus.mul(&[Limb::ONE], power, out);
+        is_inverse
+    })
 }
 
 /// The size in octets of a table with this window, or the largest number if that overflows.

@@ -1,14 +1,18 @@
 //! The portable reference backend: one instance after the other.
 
-mod fixed_base;
-mod mul;
-mod numbers;
 mod powers;
 
-use crypto_bigint::Unsigned;
+use alloc::vec;
+use alloc::vec::Vec;
 
-use crate::engine::batch_mod_exp;
-use crate::{BatchModExp, Error, ModExp};
+use crypto_bigint::{Choice, Limb, Unsigned};
+
+use crate::checks::{Form, check_products};
+use crate::engine::{Comparison, Engine, Exponent, Moduli, SecretPowers, batch_mod_exp};
+use crate::monty::{ModulusRef, parts};
+use crate::secret::Secret;
+use crate::width::{MAX_BITS, clear, place, scrubbed};
+use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 
 /// Computes a batch on the calling thread, one instance after the other, on crypto-bigint's limbs.
 ///
@@ -32,4 +36,124 @@ impl<U: Unsigned> BatchModExp<U> for Serial {
     ) -> Result<(), Error> {
         batch_mod_exp(self, batch, exponent_bits, out)
     }
+}
+
+impl Engine for Serial {
+    fn name(&self) -> &'static str {
+        "serial"
+    }
+
+    fn run_pow(&self, powers: SecretPowers<'_>) {
+        let size = powers.limbs().max(1);
+        let bases = powers.bases.chunks_exact(size);
+        let instances = bases.zip(powers.exponents).zip(powers.moduli);
+        scrubbed(|| {
+            for (((base, exponent), modulus), out) in
+                instances.zip(powers.out.chunks_exact_mut(size))
+            {
+                modulus.pow(base, exponent, powers.exponent_bits, out);
+            }
+        });
+    }
+
+    fn run_products(&self, moduli: Moduli<'_>, [a, b]: [&[Limb]; 2], out: &mut [Limb]) {
+        let size = size(moduli);
+        let mut entered = Secret::new(vec![Limb::ZERO; size]);
+        let factors = a.chunks_exact(size).zip(b.chunks_exact(size));
+        let places = out.chunks_exact_mut(size);
+        scrubbed(|| {
+            for ((modulus, (a, b)), out) in moduli.iter().zip(factors).zip(places) {
+                // The product of a Montgomery form and an ordinary number is an ordinary number.
+                modulus.enter(a, &mut entered);
+                modulus.mul(b, &entered, out);
+            }
+        });
+    }
+
+    fn run_public_powers(
+        &self,
+        moduli: Moduli<'_>,
+        exponent: Exponent<'_>,
+        bases: &[Limb],
+        out: &mut [Limb],
+    ) {
+        let size = size(moduli);
+        let mut numbers = Secret::new(vec![Limb::ZERO; 3 * size]);
+        let [entered, mut power, mut spare] = parts(&mut numbers);
+        let places = out.chunks_exact_mut(size);
+        scrubbed(|| {
+            for ((modulus, base), out) in moduli.iter().zip(bases.chunks_exact(size)).zip(places) {
+                modulus.enter(base, entered);
+                power.copy_from_slice(entered);
+                for (is_set, _) in exponent.lower_bits() {
+                    modulus.square(&mut power, &mut spare);
+                    if is_set {
+                        modulus.multiply(&mut power, entered, &mut spare);
+                    }
+                }
+                modulus.mul(&[Limb::ONE], power, out);
+            }
+        });
+    }
+
+    fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
+        let size = numbers.len() / moduli.len().max(1);
+        scrubbed(|| {
+            let mut rest = out;
+            for (modulus, number) in moduli.iter().zip(numbers.chunks_exact(size.max(1))) {
+                let (out, others) = rest.split_at_mut(modulus.limbs.len());
+                modulus.reduce(number, out);
+                rest = others;
+            }
+        });
+    }
+
+    fn run_comparison(&self, _: &Comparison<'_>) -> Option<Vec<Choice>> {
+        None
+    }
+}
+
+/// The number of limbs of equally wide moduli, or 1 without any.
+fn size(moduli: Moduli<'_>) -> usize {
+    moduli.first().map_or(1, |modulus| modulus.limbs.len())
+}
+
+impl<U: Unsigned> BatchModMul<U> for Serial {
+    type Error = Error;
+
+    fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        multiply(Form::Ordinary, batch, out)
+    }
+
+    fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        multiply(Form::Montgomery, batch, out)
+    }
+}
+
+fn multiply<U: Unsigned>(form: Form, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+    check_products(batch, out, MAX_BITS).inspect_err(|_| clear(out))?;
+    let sizes = batch.iter().map(size_of);
+    let mut factor = Secret::new(vec![Limb::ZERO; sizes.max().unwrap_or(0)]);
+    scrubbed(|| {
+        for (instance, out) in batch.iter().zip(out) {
+            let modulus = ModulusRef::of(instance.params);
+            let factor = &mut factor[..size_of(instance)];
+            let (a, b) = (instance.a.as_limbs(), instance.b.as_limbs());
+            match form {
+                Form::Ordinary => modulus.enter(b, factor),
+                Form::Montgomery => {
+                    factor[..b.len()].copy_from_slice(b);
+                    factor[b.len()..].fill(Limb::ZERO);
+                }
+            }
+            let out = place(out, instance.params.modulus().as_ref());
+            modulus.mul(a, factor, out);
+        }
+    });
+    Ok(())
+}
+
+/// The width of an instance in limbs.
+fn size_of<U: Unsigned>(instance: &ModMul<'_, U>) -> usize {
+    instance.params.modulus().as_ref().as_limbs().len()
 }

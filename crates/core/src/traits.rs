@@ -3,7 +3,6 @@
 mod each;
 mod fixed_base;
 mod fixed_base_vartime;
-mod gather;
 mod mul;
 mod multi_exp;
 mod vartime;
@@ -14,10 +13,9 @@ use alloc::sync::Arc;
 use crypto_bigint::Unsigned;
 use crypto_bigint::modular::MontyParams;
 
-pub use self::each::BatchModExpEach;
+pub use self::each::{BatchModExpEach, gathered};
 pub use self::fixed_base::{BatchFixedBaseExp, FixedBase};
 pub use self::fixed_base_vartime::{BatchFixedBaseExpVartime, FixedBaseVartime};
-pub use self::gather::gathered;
 pub use self::mul::{BatchModMul, ModMul};
 pub use self::multi_exp::{BatchMultiExp, ModMultiExp};
 pub use self::vartime::BatchModExpVartime;

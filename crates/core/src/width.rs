@@ -15,6 +15,8 @@ use core::slice;
 use crypto_bigint::{Limb, Uint, Unsigned};
 use zeroize::{Zeroize, optimization_barrier};
 
+use crate::Error;
+
 /// The widest supported modulus, in bits.
 pub const MAX_BITS: u32 = 16_384;
 
@@ -124,6 +126,63 @@ pub fn clear<U: Unsigned>(out: &mut [U]) {
 /// The width of `value` in bits: its precision, not the bit length of its value.
 pub fn width<U: Unsigned>(value: &U) -> u32 {
     value.as_limbs().len() as u32 * Limb::BITS
+}
+
+/// Checks that `out` has one place for each instance.
+///
+/// # Panics
+///
+/// If `batch` and `out` differ in length.
+pub fn check_lengths<I, U>(batch: &[I], out: &[U]) {
+    assert_eq!(
+        batch.len(),
+        out.len(),
+        "a batch and its output must have the same length"
+    );
+}
+
+/// Checks the widths of the modulus and the base of instance `index`, in bits.
+///
+/// # Errors
+///
+/// [`Error::ModulusWidth`] and [`Error::BaseWidth`].
+pub(crate) fn check_widths(
+    index: usize,
+    modulus_bits: u32,
+    bits: u32,
+    max_bits: u32,
+) -> Result<(), Error> {
+    if modulus_bits > max_bits {
+        return Err(Error::ModulusWidth {
+            index,
+            bits: modulus_bits,
+            max_bits,
+        });
+    }
+    if bits > modulus_bits {
+        return Err(Error::BaseWidth {
+            index,
+            bits,
+            modulus_bits,
+        });
+    }
+    Ok(())
+}
+
+/// Checks that the exponent of instance `index`, of `width` bits, has `exponent_bits` bits.
+///
+/// # Errors
+///
+/// [`Error::ExponentBits`].
+pub(crate) fn check_exponent(index: usize, width: u32, exponent_bits: u32) -> Result<(), Error> {
+    if exponent_bits > width {
+        return Err(Error::ExponentBits {
+            index,
+            exponent_bits,
+            width,
+        });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -20,14 +20,12 @@ mod montgomery;
 mod portable;
 #[cfg(test)]
 mod tests;
-mod unit;
 
 use core::mem;
 
 pub(super) use self::kernels::Token;
-use self::montgomery::Odd;
-use self::unit::{TILE, Tile, Unit};
-use super::lanes::{Lanes, Modulus, Step};
+use self::montgomery::{Odd, TILE, Tile, Unit};
+use super::lanes::{Lanes, Modulus, Operands};
 
 /// The narrowest supported moduli, in bits. The Montgomery constants of crypto-bigint suffice for
 /// at most twice their width.
@@ -110,37 +108,23 @@ impl<T: Unit> Lanes for Words<T> {
 
     /// Looks up a part of the table before each squaring. These instructions do not depend on the
     /// squaring, and are few enough for the processor to execute both at the same time.
-    fn step<'a>(
-        self,
-        step: Step<'_, 'a, u32>,
-        modulus: Modulus<'_, u32>,
-        scratch: &mut [u32],
-    ) -> (&'a mut [u32], &'a mut [u32]) {
-        let Step {
-            squarings,
-            table,
-            digits,
-            entry,
-            mut value,
-            mut spare,
-        } = step;
-        let entries = table.len() / entry.len();
-        let entries_at_a_time = entries.div_ceil(squarings as usize);
-        let mut parts = table.chunks(entries_at_a_time * entry.len());
+    fn step(self, squarings: u32, digits: &[u8], x: &mut Operands<'_, Self>) {
+        let entries_at_a_time = (1usize << squarings).div_ceil(squarings as usize);
+        let mut parts = x.table.chunks(entries_at_a_time * x.entry.len());
         let mut digit = digits[0];
-        entry.fill(0);
+        x.entry.fill(0);
         for _ in 0..squarings {
             if let Some(part) = parts.next() {
-                self.0.or_entry(entry, part, digit);
+                self.0.or_entry(x.entry, part, digit);
                 // Wraps around once its entry has been read. No part has enough entries to match it
                 // after that.
                 digit = digit.wrapping_sub(entries_at_a_time as u8);
             }
-            self.square(spare, value, modulus, scratch);
-            mem::swap(&mut value, &mut spare);
+            self.square(x.spare, x.value, x.modulus, x.scratch);
+            mem::swap(&mut x.value, &mut x.spare);
         }
-        self.mul(spare, value, entry, modulus, scratch);
-        (spare, value)
+        self.mul(x.spare, x.value, x.entry, x.modulus, x.scratch);
+        mem::swap(&mut x.value, &mut x.spare);
     }
 }
 

@@ -97,7 +97,7 @@ impl AnyEngine {
             Self::Serial => 0,
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             Self::Fma(fma) => {
-                let is_single = count % Fma::LANES == 1 && fma.one_by_one(bits, 1) == 0;
+                let is_single = count % Fma::LANES == 1 && fma.rest().count(bits, 1) == 0;
                 count - usize::from(is_single && bits <= SINGLE_ON_SERIAL_BY_FMA)
             }
             #[cfg(target_arch = "x86_64")]
@@ -122,25 +122,11 @@ impl<U: Unsigned> BatchModExp<U> for AnyEngine {
     }
 
     fn granularity(&self) -> usize {
-        match self {
-            Self::Serial => 1,
-            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            Self::Fma(_) => Fma::LANES,
-            #[cfg(target_arch = "x86_64")]
-            Self::Ifma(ifma) => BatchModExp::<U>::granularity(ifma),
-        }
+        self.backend::<U>().granularity()
     }
 
     fn relative_time(&self, bits: u32, count: usize) -> u64 {
-        // Without lanes all widths are alike.
-        let _ = bits;
-        match self {
-            Self::Serial => count as u64,
-            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            Self::Fma(fma) => BatchModExp::<U>::relative_time(fma, bits, count),
-            #[cfg(target_arch = "x86_64")]
-            Self::Ifma(ifma) => BatchModExp::<U>::relative_time(ifma, bits, count),
-        }
+        self.backend::<U>().relative_time(bits, count)
     }
 }
 
@@ -187,6 +173,17 @@ impl Engine for AnyEngine {
 }
 
 impl AnyEngine {
+    /// The engine inside, as a backend.
+    fn backend<U: Unsigned>(&self) -> &dyn BatchModExp<U, Error = Error> {
+        match self {
+            Self::Serial => &Serial,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Fma(fma) => fma,
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma(ifma) => ifma,
+        }
+    }
+
     /// The engine inside.
     fn inner(&self) -> &dyn Engine {
         match self {

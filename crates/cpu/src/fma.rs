@@ -29,8 +29,6 @@
 mod avx2;
 mod band;
 mod bias;
-#[cfg(target_arch = "x86_64")]
-mod cost;
 mod fma51;
 mod lanes4;
 mod look_up;
@@ -48,10 +46,7 @@ use batch_modexp_core::checks::Form;
 use batch_modexp_core::engine::{
     Comparison, Engine, Exponent, Moduli, SecretPowers, batch_mod_exp,
 };
-use batch_modexp_core::fixed_base::{Table, TableForm};
-use batch_modexp_core::powers::{
-    FixedPowers, HasPowerEngine, MultiPowers, PowerEngine, PublicPowers,
-};
+use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
 use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 use crypto_bigint::{Choice, Limb, Unsigned};
 
@@ -62,10 +57,13 @@ use self::lanes4::Lanes4;
 use self::neon::Token;
 #[cfg(target_arch = "x86_64")]
 use super::adx::{self, Words};
+#[cfg(target_arch = "x86_64")]
+use super::cost;
+use super::cost::Rest;
 use super::lanes::mul::{self, Run};
-use super::lanes::powers_agree::powers_agree;
-use super::lanes::reduce::reduce;
-use super::lanes::{fixed_base, multi_exp, pow, products, public_exp};
+#[cfg(target_arch = "x86_64")]
+use super::lanes::pow;
+use super::lanes::{LaneEngine, OnLanes};
 
 /// Computes a batch on the calling thread with fused multiply-add of doubles, four instances at a
 /// time.
@@ -100,7 +98,7 @@ use super::lanes::{fixed_base, multi_exp, pow, products, public_exp};
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Fma {
-    lanes: Lanes4<Token>,
+    lanes: LaneEngine<Lanes4<Token>>,
     /// For instances that would leave lanes empty.
     #[cfg(target_arch = "x86_64")]
     words: Option<Words<adx::Token>>,
@@ -114,7 +112,7 @@ impl Fma {
     #[must_use]
     pub fn new() -> Option<Self> {
         Some(Self {
-            lanes: Lanes4(Token::detect()?),
+            lanes: LaneEngine(Lanes4(Token::detect()?)),
             #[cfg(target_arch = "x86_64")]
             words: adx::Token::detect().map(Words),
         })
@@ -129,22 +127,20 @@ impl Fma {
         }
     }
 
-    /// How many instances at the end of a batch of `count` of equal width are computed one by one,
-    /// because that takes less time than a group of lanes.
-    pub(super) fn one_by_one(&self, bits: u32, count: usize) -> usize {
+    /// The way to compute the last instances of a batch.
+    pub(super) fn rest(&self) -> Rest {
         #[cfg(target_arch = "x86_64")]
         if self.words.is_some() {
-            return cost::one_by_one(bits, count);
+            return cost::WORDS_AFTER_FMA;
         }
-        let _ = (bits, count);
-        0
+        Rest::in_group_of(Self::LANES)
     }
 }
 
 impl Fma {
     #[inline(never)]
-    fn multiply(self, form: Form, run: &mut dyn Run<'_>) {
-        mul::multiply(self.lanes, form, run);
+    fn multiply(&self, form: Form, run: &mut dyn Run<'_>) {
+        self.lanes.multiply(form, run);
     }
 }
 
@@ -159,8 +155,8 @@ impl Engine for Fma {
     fn run_pow(&self, powers: SecretPowers<'_>) {
         let count = powers.moduli.len();
         let bits = powers.moduli.first().map_or(0, |modulus| modulus.bits());
-        let (in_lanes, _rest) = powers.split_at(count - self.one_by_one(bits, count));
-        pow(self.lanes, in_lanes);
+        let (in_lanes, _rest) = powers.split_at(count - self.rest().count(bits, count));
+        self.lanes.run_pow(in_lanes);
         #[cfg(target_arch = "x86_64")]
         if let Some(words) = self.words {
             pow(words, _rest);
@@ -169,7 +165,7 @@ impl Engine for Fma {
 
     #[inline(never)]
     fn run_products(&self, moduli: Moduli<'_>, factors: [&[Limb]; 2], out: &mut [Limb]) {
-        products::products(self.lanes, moduli, factors, out);
+        self.lanes.run_products(moduli, factors, out);
     }
 
     #[inline(never)]
@@ -180,17 +176,17 @@ impl Engine for Fma {
         bases: &[Limb],
         out: &mut [Limb],
     ) {
-        products::public_powers(self.lanes, moduli, exponent, bases, out);
+        self.lanes.run_public_powers(moduli, exponent, bases, out);
     }
 
     #[inline(never)]
     fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
-        reduce(self.lanes, moduli, numbers, out);
+        self.lanes.run_remainders(moduli, numbers, out);
     }
 
     #[inline(never)]
     fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
-        Some(powers_agree(self.lanes, comparison))
+        self.lanes.run_comparison(comparison)
     }
 }
 
@@ -211,12 +207,7 @@ impl<U: Unsigned> BatchModExp<U> for Fma {
     }
 
     fn relative_time(&self, bits: u32, count: usize) -> u64 {
-        #[cfg(target_arch = "x86_64")]
-        if self.words.is_some() {
-            return cost::relative_time(bits, count);
-        }
-        let _ = bits;
-        count.div_ceil(Self::LANES) as u64
+        self.rest().relative_time(bits, count)
     }
 }
 
@@ -233,33 +224,8 @@ impl<U: Unsigned> BatchModMul<U> for Fma {
 }
 
 impl HasPowerEngine for Fma {
+    #[inline(never)]
     fn power_engine(&self) -> &dyn PowerEngine {
-        self
-    }
-}
-
-impl PowerEngine for Fma {
-    fn table_form(&self, bits: u32) -> TableForm {
-        fixed_base::form::<Lanes4<Token>>(bits)
-    }
-
-    #[inline(never)]
-    fn fill_rows(&self, table: &mut Table, base: &[Limb], first: &[Limb]) {
-        fixed_base::fill(self.lanes, table, base, first);
-    }
-
-    #[inline(never)]
-    fn fixed_powers(&self, powers: FixedPowers<'_, '_>) {
-        fixed_base::powers(self.lanes, powers);
-    }
-
-    #[inline(never)]
-    fn multi_powers(&self, powers: MultiPowers<'_, '_>) {
-        multi_exp::powers(self.lanes, powers);
-    }
-
-    #[inline(never)]
-    fn public_powers(&self, powers: PublicPowers<'_, '_>) {
-        public_exp::powers(self.lanes, powers);
+        &self.lanes
     }
 }

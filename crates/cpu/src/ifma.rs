@@ -3,7 +3,6 @@
 
 mod avx512;
 mod avx_ifma;
-mod cost;
 #[cfg(all(test, target_os = "linux"))]
 mod emulator;
 mod halves;
@@ -28,21 +27,17 @@ use batch_modexp_core::checks::Form;
 use batch_modexp_core::engine::{
     Comparison, Engine, Exponent, Moduli, SecretPowers, batch_mod_exp,
 };
-use batch_modexp_core::fixed_base::{Table, TableForm};
-use batch_modexp_core::powers::{
-    FixedPowers, HasPowerEngine, MultiPowers, PowerEngine, PublicPowers,
-};
+use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
 use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 use crypto_bigint::{Choice, Limb, Unsigned};
 
 use self::lanes52::Lanes52;
-use self::madd52::{Limb as _, Limb4, Limb8, Madd52};
+use self::madd52::{Limb as _, Limb4, Madd52};
 use self::pair::{Across, Pairs};
 use super::adx::{self, Words};
+use super::cost::{self, Rest};
 use super::lanes::mul::{self, Run};
-use super::lanes::powers_agree::powers_agree;
-use super::lanes::reduce::reduce;
-use super::lanes::{fixed_base, multi_exp, pow, products, public_exp};
+use super::lanes::{LaneEngine, OnLanes, pow};
 
 /// Computes a batch on the calling thread with 52-bit multiply-adds of vectors.
 ///
@@ -102,11 +97,11 @@ impl Ifma {
     pub fn new() -> Option<Self> {
         let four = || {
             let words = adx::Token::detect().map(Words);
-            avx_ifma::Token::<EVEX>::detect().map(|token| Units::Four(token, words))
+            avx_ifma::Token::<EVEX>::detect().map(|token| Units::four(token, words))
         };
         let units = match EVEX {
             true => four(),
-            false => avx512::Token::detect().map(Units::Eight).or_else(four),
+            false => avx512::Token::detect().map(Units::eight).or_else(four),
         };
         units.map(Self)
     }
@@ -115,7 +110,7 @@ impl Ifma {
 impl Ifma {
     /// The most instances that this processor computes at the same time.
     pub(crate) fn lanes(self) -> usize {
-        self.0.lanes()
+        self.0.rest().lanes()
     }
 }
 
@@ -130,8 +125,8 @@ impl Ifma {
     }
 
     #[inline(never)]
-    fn multiply(self, form: Form, run: &mut dyn Run<'_>) {
-        self.0.multiply(form, run);
+    fn multiply(&self, form: Form, run: &mut dyn Run<'_>) {
+        self.0.lanes().multiply(form, run);
     }
 }
 
@@ -152,7 +147,7 @@ impl<U: Unsigned> BatchModExp<U> for Ifma {
     }
 
     fn relative_time(&self, bits: u32, count: usize) -> u64 {
-        self.0.relative_time(bits, count)
+        self.0.rest().relative_time(bits, count)
     }
 }
 
@@ -171,119 +166,91 @@ impl<U: Unsigned> BatchModMul<U> for Ifma {
 impl HasPowerEngine for Ifma {
     #[inline(never)]
     fn power_engine(&self) -> &dyn PowerEngine {
-        &self.0
+        self.0.lanes()
     }
 }
 
-/// The lanes of a processor: eight with the instructions of `E`, or four with those of `F`. Four
-/// lanes come with words for a single instance.
+/// The lanes of a processor, with what computes the last instances of a batch: eight with the
+/// instructions of `E`, or four with those of `F`.
 #[derive(Clone, Copy, Debug)]
 enum Units<E, F> {
-    Eight(E),
-    Four(F, Option<Words<adx::Token>>),
+    Eight {
+        lanes: LaneEngine<Lanes52<E>>,
+        pairs: LaneEngine<Pairs<E>>,
+    },
+    Four {
+        lanes: LaneEngine<Lanes52<F>>,
+        words: Option<Words<adx::Token>>,
+    },
 }
 
-/// `call` with the lanes of the units.
-macro_rules! in_lanes {
-    ($units:expr, $lanes:ident => $call:expr) => {
-        match $units {
-            Units::Eight(unit) => {
-                let $lanes = Lanes52(unit);
-                $call
-            }
-            Units::Four(unit, _) => {
-                let $lanes = Lanes52(unit);
-                $call
-            }
+impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync> Units<E, F> {
+    fn eight(unit: E) -> Self {
+        Self::Eight {
+            lanes: LaneEngine(Lanes52(unit)),
+            pairs: LaneEngine(Pairs(unit)),
         }
-    };
-}
+    }
 
-impl<E: Across, F: Madd52<Limb = Limb4>> Units<E, F> {
-    /// The number of instances that are computed at the same time.
-    fn lanes(self) -> usize {
+    fn four(unit: F, words: Option<Words<adx::Token>>) -> Self {
+        Self::Four {
+            lanes: LaneEngine(Lanes52(unit)),
+            words,
+        }
+    }
+
+    fn lanes(&self) -> &dyn OnLanes {
         match self {
-            Self::Eight(_) => Limb8::LANES,
-            Self::Four(..) => Limb4::LANES,
+            Self::Eight { lanes, .. } => lanes,
+            Self::Four { lanes, .. } => lanes,
         }
     }
 
-    /// See [`BatchModExp::relative_time`](batch_modexp_core::BatchModExp::relative_time).
-    fn relative_time(self, bits: u32, count: usize) -> u64 {
+    /// The way to compute the last instances of a batch.
+    fn rest(&self) -> Rest {
         match self {
-            Self::Eight(_) => cost::relative_time(bits, count),
-            Self::Four(_, words) => cost::four::relative_time(bits, count, words.is_some()),
+            Self::Eight { .. } => cost::PAIRS,
+            Self::Four { words: Some(_), .. } => cost::WORDS_AFTER_IFMA,
+            Self::Four { .. } => Rest::in_group_of(Limb4::LANES),
         }
     }
 
-    /// Computes the products of a run.
-    fn multiply(self, form: Form, run: &mut dyn Run<'_>) {
-        in_lanes!(self, lanes52 => mul::multiply(lanes52, form, run));
+    /// Pairs if there are so few equally wide moduli that all of them use pairs, else lanes.
+    fn engine_for(&self, moduli: Moduli<'_>) -> &dyn Engine {
+        match self {
+            Self::Eight { pairs, .. } if self.rest_of(moduli) == moduli.len() => pairs,
+            _ => self.lanes(),
+        }
+    }
+
+    /// How many of these equally wide moduli are the rest.
+    fn rest_of(&self, moduli: Moduli<'_>) -> usize {
+        let bits = moduli.first().map_or(0, |modulus| modulus.bits());
+        self.rest().count(bits, moduli.len())
     }
 }
 
-impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync> PowerEngine for Units<E, F> {
-    fn table_form(&self, bits: u32) -> TableForm {
-        match self {
-            Self::Eight(_) => fixed_base::form::<Lanes52<E>>(bits),
-            Self::Four(..) => fixed_base::form::<Lanes52<F>>(bits),
-        }
-    }
-
-    #[inline(never)]
-    fn fill_rows(&self, table: &mut Table, base: &[Limb], first: &[Limb]) {
-        in_lanes!(*self, lanes52 => fixed_base::fill(lanes52, table, base, first));
-    }
-
-    #[inline(never)]
-    fn fixed_powers(&self, powers: FixedPowers<'_, '_>) {
-        in_lanes!(*self, lanes52 => fixed_base::powers(lanes52, powers));
-    }
-
-    #[inline(never)]
-    fn multi_powers(&self, powers: MultiPowers<'_, '_>) {
-        in_lanes!(*self, lanes52 => multi_exp::powers(lanes52, powers));
-    }
-
-    #[inline(never)]
-    fn public_powers(&self, powers: PublicPowers<'_, '_>) {
-        in_lanes!(*self, lanes52 => public_exp::powers(lanes52, powers));
-    }
-}
-
-/// Full groups of numbers use the lanes. The rest, or a few numbers, use pairs or words where that
-/// takes less time.
 impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync> Engine for Units<E, F> {
     fn name(&self) -> &'static str {
         "ifma"
     }
 
     fn run_pow(&self, powers: SecretPowers<'_>) {
-        let (bits, count) = (bits(powers.moduli), powers.moduli.len());
-        match *self {
-            Self::Eight(unit) => {
-                let (in_lanes, in_pairs) = powers.split_at(count - cost::in_pairs(bits, count));
-                pow(Lanes52(unit), in_lanes);
-                pow(Pairs(unit), in_pairs);
-            }
-            Self::Four(unit, words) => {
-                let words = words.filter(|_| cost::four::one_in_words(bits, count).is_some());
-                let (in_lanes, in_words) = powers.split_at(count - usize::from(words.is_some()));
-                pow(Lanes52(unit), in_lanes);
+        let in_lanes = powers.moduli.len() - self.rest_of(powers.moduli);
+        let (in_lanes, rest) = powers.split_at(in_lanes);
+        self.lanes().run_pow(in_lanes);
+        match self {
+            Self::Eight { pairs, .. } => pairs.run_pow(rest),
+            Self::Four { words, .. } => {
                 if let Some(words) = words {
-                    pow(words, in_words);
+                    pow(*words, rest);
                 }
             }
         }
     }
 
     fn run_products(&self, moduli: Moduli<'_>, factors: [&[Limb]; 2], out: &mut [Limb]) {
-        match *self {
-            Self::Eight(unit) if go_by_twos(moduli) => {
-                products::products(Pairs(unit), moduli, factors, out);
-            }
-            _ => in_lanes!(*self, lanes52 => products::products(lanes52, moduli, factors, out)),
-        }
+        self.engine_for(moduli).run_products(moduli, factors, out);
     }
 
     fn run_public_powers(
@@ -293,39 +260,16 @@ impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync> Engine for Units<E, F> {
         bases: &[Limb],
         out: &mut [Limb],
     ) {
-        match *self {
-            Self::Eight(unit) if go_by_twos(moduli) => {
-                products::public_powers(Pairs(unit), moduli, exponent, bases, out);
-            }
-            _ => in_lanes!(*self, lanes52 => {
-                products::public_powers(lanes52, moduli, exponent, bases, out);
-            }),
-        }
+        self.engine_for(moduli)
+            .run_public_powers(moduli, exponent, bases, out);
     }
 
     fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
-        match *self {
-            Self::Eight(unit) if go_by_twos(moduli) => reduce(Pairs(unit), moduli, numbers, out),
-            _ => in_lanes!(*self, lanes52 => reduce(lanes52, moduli, numbers, out)),
-        }
+        self.engine_for(moduli).run_remainders(moduli, numbers, out);
     }
 
     fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
-        Some(match *self {
-            Self::Eight(unit) if go_by_twos(comparison.factors[0]) => {
-                powers_agree(Pairs(unit), comparison)
-            }
-            _ => in_lanes!(*self, lanes52 => powers_agree(lanes52, comparison)),
-        })
+        self.engine_for(comparison.factors[0])
+            .run_comparison(comparison)
     }
-}
-
-/// Whether there are so few equally wide moduli that all of them use pairs.
-fn go_by_twos(moduli: Moduli<'_>) -> bool {
-    cost::in_pairs(bits(moduli), moduli.len()) == moduli.len()
-}
-
-/// The width of equally wide moduli in bits; 0 without any.
-fn bits(moduli: Moduli<'_>) -> u32 {
-    moduli.first().map_or(0, |modulus| modulus.bits())
 }

@@ -15,28 +15,35 @@
 //! `2 * modulus`. A lane type may have another bound. Only the export makes results canonical.
 
 mod convert;
-pub(crate) mod fixed_base;
+mod fixed_base;
 pub(crate) mod mul;
-pub(crate) mod multi_exp;
+mod multi_exp;
 mod pow;
-pub(crate) mod powers_agree;
-mod prefetch;
-pub(crate) mod products;
-pub(crate) mod public_exp;
-pub(crate) mod reduce;
+mod powers_agree;
+mod products;
+mod public_exp;
+mod reduce;
 #[cfg(test)]
 pub(crate) mod testing;
 mod workspace;
 
+use alloc::vec::Vec;
 use core::mem;
 
-use batch_modexp_core::fixed_base::select;
+use batch_modexp_core::checks::Form;
+use batch_modexp_core::engine::{Comparison, Engine, Exponent, Moduli, SecretPowers};
+use batch_modexp_core::fixed_base::{Table, TableForm, select};
+use batch_modexp_core::powers::{FixedPowers, MultiPowers, PowerEngine, PublicPowers};
 use batch_modexp_core::window::Window;
+use crypto_bigint::{Choice, Limb};
 use zeroize::Zeroize;
 
-#[cfg(all(test, target_arch = "x86_64"))]
+use self::mul::Run;
+
+#[cfg(test)]
 pub(crate) use self::pow::LARGEST_WINDOW;
 pub(crate) use self::pow::pow;
+pub(crate) use self::workspace::Operands;
 
 /// A vector unit that computes one instance in each lane.
 ///
@@ -113,16 +120,20 @@ pub(crate) trait Lanes: Copy {
         scratch: &mut [Self::Limb],
     );
 
-    /// Squares `value` `count` times. Returns the buffer with the result, then the other one.
-    fn square_times<'a>(
+    /// Squares `value` `count` times; `spare` is space for another number. A result moves between
+    /// both, and ends in `value`.
+    fn square_times<'v>(
         self,
-        value: &'a mut [Self::Limb],
-        spare: &'a mut [Self::Limb],
+        value: &mut &'v mut [Self::Limb],
+        spare: &mut &'v mut [Self::Limb],
         count: u32,
         modulus: Modulus<'_, Self::Limb>,
         scratch: &mut [Self::Limb],
-    ) -> (&'a mut [Self::Limb], &'a mut [Self::Limb]) {
-        square_times(self, value, spare, count, modulus, scratch)
+    ) {
+        for _ in 0..count {
+            self.square(spare, value, modulus, scratch);
+            mem::swap(value, spare);
+        }
     }
 
     /// Copies entry `digits[lane]` of `table` to `out` in every lane. Reads the whole table in the
@@ -141,140 +152,34 @@ pub(crate) trait Lanes: Copy {
         }
     }
 
-    /// The number of limbs of a table entry, for powers of `limbs` limbs and this window. If it is
-    /// not `limbs`, then [`fill_table`](Self::fill_table), [`open`](Self::open) and
-    /// [`step`](Self::step) define the layout of an entry.
+    /// The number of limbs of a table entry, for powers of `limbs` limbs and this window. An entry
+    /// begins with the power. [`extend_entries`](Self::extend_entries) computes the rest of it.
     fn entry_len(self, limbs: usize, window: Window) -> usize {
         let _ = window;
         limbs
     }
 
-    /// Fills a table with the powers of a base.
-    fn fill_table(
-        self,
-        table: Table<'_, Self::Limb>,
-        modulus: Modulus<'_, Self::Limb>,
-        scratch: &mut [Self::Limb],
-    ) {
-        fill_table(self, table, modulus, scratch);
-    }
-
-    /// Copies the power of entry `digits[lane]` of the table to `value` in every lane. `entry` is
-    /// space for one entry.
-    fn open(
-        self,
-        value: &mut [Self::Limb],
-        entry: &mut [Self::Limb],
-        table: &[Self::Limb],
-        digits: &[u8],
-    ) {
-        let _ = entry;
-        self.select(value, table, digits);
+    /// Computes what entries of the table have besides the power, for [`step`](Self::step).
+    fn extend_entries(self, x: &mut Operands<'_, Self>) {
+        let _ = x;
     }
 
     /// One step of the ladder, for one digit of the exponents.
     ///
-    /// Squares `value` `squarings` times, and multiplies it by the power of entry `digits[lane]` of
-    /// the table. `value` and the result are below `(BOUND + 1/2) * modulus`. Returns the buffer
-    /// with the result, then the other one.
+    /// Squares `value` `squarings` times, at least once, and multiplies it by the power of entry
+    /// `digits[lane]` of the table, which has `2^squarings` entries. `value` and the result are
+    /// below `(BOUND + 1/2) * modulus`.
     ///
     /// The result is not copied to the place where the next step reads it. On Zen 4 the time of a
     /// copy depended on whether the value changed. So it showed, in `Ifma` pairs, how many digits
-    /// left the power unchanged: leading zeros of an exponent, and bases of 0 and -1. See docs/log/evidence.md, "Running times",
-    /// also for `Fma` with and without a copy.
-    fn step<'a>(
-        self,
-        step: Step<'_, 'a, Self::Limb>,
-        modulus: Modulus<'_, Self::Limb>,
-        scratch: &mut [Self::Limb],
-    ) -> (&'a mut [Self::Limb], &'a mut [Self::Limb]) {
-        let Step {
-            squarings,
-            table,
-            digits,
-            entry,
-            value,
-            spare,
-        } = step;
-        let (power, other) = self.square_times(value, spare, squarings, modulus, scratch);
-        self.select(entry, table, digits);
-        self.mul(other, power, entry, modulus, scratch);
-        (other, power)
-    }
-}
-
-/// The operands of [`Lanes::step`].
-pub(crate) struct Step<'a, 'v, L> {
-    /// At least 1: the bits of the window.
-    pub(crate) squarings: u32,
-    /// `2^squarings` entries of the length of `entry`.
-    pub(crate) table: &'a [L],
-    /// The entry number for each lane.
-    pub(crate) digits: &'a [u8],
-    /// Space for the entry of each lane.
-    pub(crate) entry: &'a mut [L],
-    /// The number that is squared and multiplied.
-    pub(crate) value: &'v mut [L],
-    /// Space for another number.
-    pub(crate) spare: &'v mut [L],
-}
-
-/// The operands of [`Lanes::fill_table`].
-pub(crate) struct Table<'a, L> {
-    /// Receives the powers 0, 1, and so on.
-    pub(crate) entries: &'a mut [L],
-    /// Limbs in one entry: see [`Lanes::entry_len`].
-    pub(crate) entry_len: usize,
-    /// One, in Montgomery form.
-    pub(crate) one: &'a [L],
-    /// The base, in Montgomery form; overwritten.
-    pub(crate) base: &'a mut [L],
-    /// Space for another number, which `ifma` needs.
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))]
-    pub(crate) spare: &'a mut [L],
-}
-
-/// [`Lanes::square_times`] by single squarings.
-pub(crate) fn square_times<'a, L: Lanes>(
-    lanes: L,
-    mut value: &'a mut [L::Limb],
-    mut spare: &'a mut [L::Limb],
-    count: u32,
-    modulus: Modulus<'_, L::Limb>,
-    scratch: &mut [L::Limb],
-) -> (&'a mut [L::Limb], &'a mut [L::Limb]) {
-    for _ in 0..count {
-        lanes.square(spare, value, modulus, scratch);
-        mem::swap(&mut value, &mut spare);
-    }
-    (value, spare)
-}
-
-/// [`Lanes::fill_table`] for tables whose entries are plain powers.
-pub(crate) fn fill_table<L: Lanes>(
-    lanes: L,
-    table: Table<'_, L::Limb>,
-    modulus: Modulus<'_, L::Limb>,
-    scratch: &mut [L::Limb],
-) {
-    let Table {
-        entries,
-        entry_len,
-        one,
-        base,
-        ..
-    } = table;
-    entries[..entry_len].copy_from_slice(one);
-    entries[entry_len..2 * entry_len].copy_from_slice(base);
-    for i in 2..entries.len() / entry_len {
-        let (powers, rest) = entries.split_at_mut(i * entry_len);
-        let power = |i: usize| &powers[i * entry_len..][..entry_len];
-        let out = &mut rest[..entry_len];
-        if i % 2 == 0 {
-            lanes.square(out, power(i / 2), modulus, scratch);
-        } else {
-            lanes.mul(out, power(i - 1), power(1), modulus, scratch);
-        }
+    /// left the power unchanged: leading zeros of an exponent, and bases of 0 and -1. See
+    /// docs/log/evidence.md, "Running times", also for `Fma` with and without a copy.
+    fn step(self, squarings: u32, digits: &[u8], x: &mut Operands<'_, Self>) {
+        let (value, spare) = (&mut x.value, &mut x.spare);
+        self.square_times(value, spare, squarings, x.modulus, x.scratch);
+        self.select(x.entry, x.table, digits);
+        self.mul(spare, value, x.entry, x.modulus, x.scratch);
+        mem::swap(value, spare);
     }
 }
 
@@ -287,4 +192,78 @@ pub(crate) struct Modulus<'a, L> {
     pub(crate) neg_inv: &'a L,
     /// The constants that [`Lanes::prepare`] computed.
     pub(crate) constants: &'a [L],
+}
+
+/// An engine that computes everything on one kind of lanes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LaneEngine<L>(pub(crate) L);
+
+/// A [`LaneEngine`] of any kind.
+pub(crate) trait OnLanes: Engine + PowerEngine {
+    /// Computes the products of a run.
+    fn multiply(&self, form: Form, run: &mut dyn Run<'_>);
+}
+
+impl<L: Lanes + Sync> OnLanes for LaneEngine<L> {
+    fn multiply(&self, form: Form, run: &mut dyn Run<'_>) {
+        mul::multiply(self.0, form, run);
+    }
+}
+
+impl<L: Lanes + Sync> Engine for LaneEngine<L> {
+    fn name(&self) -> &'static str {
+        "lanes"
+    }
+
+    fn run_pow(&self, powers: SecretPowers<'_>) {
+        pow(self.0, powers);
+    }
+
+    fn run_products(&self, moduli: Moduli<'_>, factors: [&[Limb]; 2], out: &mut [Limb]) {
+        products::products(self.0, moduli, factors, out);
+    }
+
+    fn run_public_powers(
+        &self,
+        moduli: Moduli<'_>,
+        exponent: Exponent<'_>,
+        bases: &[Limb],
+        out: &mut [Limb],
+    ) {
+        products::public_powers(self.0, moduli, exponent, bases, out);
+    }
+
+    fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
+        reduce::reduce(self.0, moduli, numbers, out);
+    }
+
+    fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
+        Some(powers_agree::powers_agree(self.0, comparison))
+    }
+}
+
+impl<L: Lanes + Sync> PowerEngine for LaneEngine<L> {
+    fn table_form(&self, bits: u32) -> TableForm {
+        TableForm {
+            radix_bits: L::RADIX_BITS,
+            limbs: L::limb_count(bits),
+            largest_window: L::LARGEST_ROW_WINDOW,
+        }
+    }
+
+    fn fill_rows(&self, table: &mut Table, base: &[Limb], first: &[Limb]) {
+        fixed_base::fill(self.0, table, base, first);
+    }
+
+    fn fixed_powers(&self, powers: FixedPowers<'_, '_>) {
+        fixed_base::powers(self.0, powers);
+    }
+
+    fn multi_powers(&self, powers: MultiPowers<'_, '_>) {
+        multi_exp::powers(self.0, powers);
+    }
+
+    fn public_powers(&self, powers: PublicPowers<'_, '_>) {
+        public_exp::powers(self.0, powers);
+    }
 }

@@ -15,6 +15,8 @@ extern crate std;
 
 #[cfg(target_arch = "x86_64")]
 mod adx;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod cost;
 mod cpu;
 mod engine;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]

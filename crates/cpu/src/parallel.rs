@@ -7,6 +7,7 @@ mod workers;
 use core::fmt;
 use core::num::NonZeroUsize;
 
+use batch_modexp_core::checks::check_lengths;
 use batch_modexp_core::width::{clear, width};
 use batch_modexp_core::{BatchModExp, Error, ModExp};
 use crypto_bigint::Unsigned;
@@ -143,11 +144,7 @@ where
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
-        assert_eq!(
-            batch.len(),
-            out.len(),
-            "a batch and its output must have the same length"
-        );
+        check_lengths(batch, out);
         let widths = batch.iter().map(|x| width(x.params.modulus().as_ref()));
         let share = self.share_of(widths.max().unwrap_or(0), batch.len());
         let shares = batch.chunks(share).zip(out.chunks_mut(share)).enumerate();

@@ -11,7 +11,7 @@ use crate::Error;
 use crate::fixed_base::{Exponents, Table, check_exponents, power_of_inverse};
 use crate::powers::{FixedPowers, HasPowerEngine, PowerEngine};
 use crate::secret::{Secret, reveal};
-use crate::width::{MAX_BITS, clear, place, width};
+use crate::width::{MAX_BITS, check_lengths, check_widths, clear, place, width};
 
 /// A table of powers of one base modulo one modulus, for exponents of up to a public length.
 ///
@@ -188,20 +188,7 @@ pub(super) fn table<U: Unsigned>(
 ) -> Result<FixedBase<U>, Error> {
     let modulus = params.modulus().as_ref();
     let (bits, modulus_bits) = (width(base).max(width(inverse)), width(modulus));
-    if modulus_bits > MAX_BITS {
-        return Err(Error::ModulusWidth {
-            index: 0,
-            bits: modulus_bits,
-            max_bits: MAX_BITS,
-        });
-    }
-    if bits > modulus_bits {
-        return Err(Error::BaseWidth {
-            index: 0,
-            bits,
-            modulus_bits,
-        });
-    }
+    check_widths(0, modulus_bits, bits, MAX_BITS)?;
     let form = engine.table_form(modulus_bits);
     let mut table = Table::zeros(params, form, exponents, max_bytes)
         .map_err(|bytes| Error::TableBytes { bytes, max_bytes })?;
@@ -254,11 +241,7 @@ fn check<U: Unsigned, E: Borrow<U>>(
     exponent_bits: u32,
     out: &[U],
 ) -> Result<(), Error> {
-    assert_eq!(
-        exponents.len(),
-        out.len(),
-        "a batch and its output must have the same length"
-    );
+    check_lengths(exponents, out);
     let modulus_bits = table.modulus().bits();
     if engine.table_form(modulus_bits) != table.form() {
         return Err(Error::TableOfOtherBackend);

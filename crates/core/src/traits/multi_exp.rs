@@ -8,7 +8,7 @@ use crypto_bigint::modular::MontyParams;
 use crate::Error;
 use crate::monty::ModulusRef;
 use crate::powers::{HasPowerEngine, MultiPowers};
-use crate::width::{MAX_BITS, clear, place, width};
+use crate::width::{MAX_BITS, check_exponent, check_lengths, check_widths, clear, place, width};
 
 /// One product of powers, `terms[0].0 ^ terms[0].1 * terms[1].0 ^ terms[1].1 * ... mod
 /// params.modulus()`.
@@ -92,11 +92,7 @@ pub trait BatchMultiExp: HasPowerEngine {
         exponent_bits: &[u32],
         mut out: &mut [U],
     ) -> Result<(), Error> {
-        assert_eq!(
-            batch.len(),
-            out.len(),
-            "a batch and its output must have the same length"
-        );
+        check_lengths(batch, out);
         check(batch, exponent_bits).inspect_err(|_| clear(out))?;
         let bits = |instance: &ModMultiExp<'_, U>| width(instance.params.modulus().as_ref());
         for run in batch.chunk_by(|a, b| bits(a) == bits(b)) {
@@ -127,13 +123,7 @@ impl<B: HasPowerEngine + ?Sized> BatchMultiExp for B {}
 fn check<U: Unsigned>(batch: &[ModMultiExp<'_, U>], lengths: &[u32]) -> Result<(), Error> {
     for (index, ModMultiExp { terms, params }) in batch.iter().enumerate() {
         let modulus_bits = width(params.modulus().as_ref());
-        if modulus_bits > MAX_BITS {
-            return Err(Error::ModulusWidth {
-                index,
-                bits: modulus_bits,
-                max_bits: MAX_BITS,
-            });
-        }
+        check_widths(index, modulus_bits, 0, MAX_BITS)?;
         if terms.len() != lengths.len() {
             return Err(Error::Terms {
                 index,
@@ -142,21 +132,8 @@ fn check<U: Unsigned>(batch: &[ModMultiExp<'_, U>], lengths: &[u32]) -> Result<(
             });
         }
         for ((base, exponent), exponent_bits) in terms.iter().zip(lengths) {
-            let (bits, width) = (width(*base), width(*exponent));
-            if bits > modulus_bits {
-                return Err(Error::BaseWidth {
-                    index,
-                    bits,
-                    modulus_bits,
-                });
-            }
-            if *exponent_bits > width {
-                return Err(Error::ExponentBits {
-                    index,
-                    exponent_bits: *exponent_bits,
-                    width,
-                });
-            }
+            check_widths(index, modulus_bits, width(*base), MAX_BITS)?;
+            check_exponent(index, width(*exponent), *exponent_bits)?;
         }
     }
     Ok(())

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::monty::ModulusRef;
 use crate::powers::{HasPowerEngine, PublicPowers};
 use crate::public_exponent::PublicExponent;
-use crate::width::{MAX_BITS, clear, place, width};
+use crate::width::{MAX_BITS, check_lengths, check_widths, clear, place, width};
 
 /// Powers of many bases with one public exponent: 3 and 65537, which need no table, and long ones
 /// such as Paillier's n.
@@ -55,11 +55,7 @@ pub trait BatchModExpVartime: HasPowerEngine {
         exponent: &PublicExponent,
         mut out: &mut [U],
     ) -> Result<(), Error> {
-        assert_eq!(
-            bases.len(),
-            out.len(),
-            "a batch and its output must have the same length"
-        );
+        check_lengths(bases, out);
         check(bases).inspect_err(|_| clear(out))?;
         let bits = |(_, params): &(&U, &MontyParams<U>)| width(params.modulus().as_ref());
         for run in bases.chunk_by(|a, b| bits(a) == bits(b)) {
@@ -86,21 +82,8 @@ impl<B: HasPowerEngine + ?Sized> BatchModExpVartime for B {}
 
 fn check<U: Unsigned>(bases: &[(&U, &MontyParams<U>)]) -> Result<(), Error> {
     for (index, (base, params)) in bases.iter().enumerate() {
-        let (bits, modulus_bits) = (width(*base), width(params.modulus().as_ref()));
-        if modulus_bits > MAX_BITS {
-            return Err(Error::ModulusWidth {
-                index,
-                bits: modulus_bits,
-                max_bits: MAX_BITS,
-            });
-        }
-        if bits > modulus_bits {
-            return Err(Error::BaseWidth {
-                index,
-                bits,
-                modulus_bits,
-            });
-        }
+        let modulus_bits = width(params.modulus().as_ref());
+        check_widths(index, modulus_bits, width(*base), MAX_BITS)?;
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use core::arch::x86_64::{
 
 use self::passes::{double_and_add_squares, subtract};
 use self::rows::{eliminate, multiply, multiply_add, square, square_add};
-use super::unit::{Tile, Unit};
+use super::montgomery::{Tile, Unit};
 use super::{tiles, tiles_mut};
 
 /// Proof that MULX, ADCX, ADOX and AVX2 can be used.

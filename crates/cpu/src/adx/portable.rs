@@ -3,7 +3,7 @@
 
 use core::hint::black_box;
 
-use super::unit::{TILE, Tile, Unit};
+use super::montgomery::{TILE, Tile, Unit};
 use super::word;
 
 /// Requires no processor features.

@@ -1,18 +1,11 @@
 //! Products: which of them are faster in lanes.
 
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use core::ptr;
 
-#[cfg(target_arch = "x86_64")]
-use batch_modexp_core::BatchModExp;
-use batch_modexp_core::checks::Form;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use batch_modexp_core::checks::check_products;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use batch_modexp_core::checks::{Form, check_products};
 use batch_modexp_core::width::{MAX_BITS, clear, width};
 use batch_modexp_core::{BatchModMul, Error, ModMul, Serial};
 use crypto_bigint::Unsigned;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crypto_bigint::modular::MontyParams;
 
 use super::AnyEngine;
@@ -23,52 +16,57 @@ impl<U: Unsigned> BatchModMul<U> for AnyEngine {
     type Error = Error;
 
     fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        run(*self, Form::Ordinary, batch, out)
+        run(self, Form::Ordinary, batch, out)
     }
 
     fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        run(*self, Form::Montgomery, batch, out)
+        run(self, Form::Montgomery, batch, out)
     }
 }
 
+type Backend<'a, U> = &'a dyn BatchModMul<U, Error = Error>;
+
+/// Computes runs of equally wide moduli in lanes if they are long enough, else on [`Serial`].
 fn run<U: Unsigned>(
-    engine: AnyEngine,
+    engine: &AnyEngine,
     form: Form,
     batch: &[ModMul<'_, U>],
     out: &mut [U],
 ) -> Result<(), Error> {
-    match engine {
-        AnyEngine::Serial => multiply(&Serial, form, batch, out),
+    check_products(batch, out, MAX_BITS).inspect_err(|_| clear(out))?;
+    let (in_lanes, table): (Backend<'_, U>, &[Fewest]) = match engine {
+        AnyEngine::Serial => (&Serial, &[]),
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-        AnyEngine::Fma(fma) => share_with_serial(&fma, &FMA, form, batch, out),
+        AnyEngine::Fma(fma) => (fma, &FMA),
         #[cfg(target_arch = "x86_64")]
-        AnyEngine::Ifma(ifma) => {
-            // Four lanes of `Ifma` are at least as fast as those of doubles.
-            let table = match BatchModExp::<U>::granularity(&ifma) {
-                Ifma::LANES => &IFMA[..],
-                _ => &FMA,
-            };
-            share_with_serial(&ifma, table, form, batch, out)
-        }
+        AnyEngine::Ifma(ifma) if ifma.lanes() == Ifma::LANES => (ifma, &IFMA),
+        // Four lanes of `Ifma` are at least as fast as those of doubles.
+        #[cfg(target_arch = "x86_64")]
+        AnyEngine::Ifma(ifma) => (ifma, &FMA),
+    };
+    let mut start = 0;
+    for run in batch.chunk_by(|a, b| modulus_bits(a.params) == modulus_bits(b.params)) {
+        let moduli = run.iter().map(|instance| instance.params);
+        let backend = match is_faster(table, form, moduli) {
+            true => in_lanes,
+            false => &Serial,
+        };
+        let places = &mut out[start..][..run.len()];
+        let computed = match form {
+            Form::Ordinary => backend.batch_mod_mul(run, places),
+            Form::Montgomery => backend.batch_monty_mul(run, places),
+        };
+        computed
+            .map_err(|error| error.in_batch_at(start))
+            .inspect_err(|_| clear(out))?;
+        start += run.len();
     }
-}
-
-fn multiply<U: Unsigned>(
-    backend: &dyn BatchModMul<U, Error = Error>,
-    form: Form,
-    batch: &[ModMul<'_, U>],
-    out: &mut [U],
-) -> Result<(), Error> {
-    match form {
-        Form::Ordinary => backend.batch_mod_mul(batch, out),
-        Form::Montgomery => backend.batch_monty_mul(batch, out),
-    }
+    Ok(())
 }
 
 /// The smallest numbers of products for which a vector unit is faster than [`Serial`]. Measured on
 /// a Zen 5, with widths in bits and numbers that grow by about a half from one to the next. A width
 /// in between counts as the next smaller one.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 struct Fewest {
     /// The narrowest moduli that this row is for, in bits.
     bits: u32,
@@ -80,13 +78,11 @@ struct Fewest {
 }
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-impl Fewest {
-    const fn new(bits: u32, shared: [usize; 2], mixed: [usize; 2]) -> Self {
-        Self {
-            bits,
-            shared,
-            mixed,
-        }
+const fn fewest(bits: u32, shared: [usize; 2], mixed: [usize; 2]) -> Fewest {
+    Fewest {
+        bits,
+        shared,
+        mixed,
     }
 }
 
@@ -96,51 +92,25 @@ const NEVER: usize = usize::MAX;
 
 #[cfg(target_arch = "x86_64")]
 const IFMA: [Fewest; 8] = [
-    Fewest::new(128, [512, NEVER], [NEVER, NEVER]),
-    Fewest::new(192, [96, NEVER], [NEVER, NEVER]),
-    Fewest::new(256, [48, 1024], [96, NEVER]),
-    Fewest::new(384, [24, 64], [32, 128]),
-    Fewest::new(512, [16, 32], [16, 32]),
-    Fewest::new(1024, [6, 8], [6, 8]),
-    Fewest::new(2048, [3, 4], [3, 4]),
-    Fewest::new(4096, [2, 2], [2, 2]),
+    fewest(128, [512, NEVER], [NEVER, NEVER]),
+    fewest(192, [96, NEVER], [NEVER, NEVER]),
+    fewest(256, [48, 1024], [96, NEVER]),
+    fewest(384, [24, 64], [32, 128]),
+    fewest(512, [16, 32], [16, 32]),
+    fewest(1024, [6, 8], [6, 8]),
+    fewest(2048, [3, 4], [3, 4]),
+    fewest(4096, [2, 2], [2, 2]),
 ];
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const FMA: [Fewest; 4] = [
-    Fewest::new(512, [256, NEVER], [NEVER, NEVER]),
-    Fewest::new(1024, [12, 24], [NEVER, NEVER]),
-    Fewest::new(2048, [4, 8], [8, 8]),
-    Fewest::new(4096, [3, 3], [4, 4]),
+    fewest(512, [256, NEVER], [NEVER, NEVER]),
+    fewest(1024, [12, 24], [NEVER, NEVER]),
+    fewest(2048, [4, 8], [8, 8]),
+    fewest(4096, [3, 3], [4, 4]),
 ];
 
-/// Computes runs of equally wide moduli on `simd` if they are long enough, else on [`Serial`].
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-fn share_with_serial<U: Unsigned>(
-    simd: &dyn BatchModMul<U, Error = Error>,
-    table: &[Fewest],
-    form: Form,
-    batch: &[ModMul<'_, U>],
-    out: &mut [U],
-) -> Result<(), Error> {
-    check_products(batch, out, MAX_BITS).inspect_err(|_| clear(out))?;
-    let mut start = 0;
-    for run in batch.chunk_by(|a, b| modulus_bits(a.params) == modulus_bits(b.params)) {
-        let moduli = run.iter().map(|instance| instance.params);
-        let backend = match is_faster(table, form, moduli) {
-            true => simd,
-            false => &Serial,
-        };
-        multiply(backend, form, run, &mut out[start..][..run.len()])
-            .map_err(|error| error.in_batch_at(start))
-            .inspect_err(|_| clear(out))?;
-        start += run.len();
-    }
-    Ok(())
-}
-
 /// Whether these products modulo equally wide moduli are faster in lanes.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn is_faster<'a, U: Unsigned>(
     table: &[Fewest],
     form: Form,
@@ -165,7 +135,6 @@ fn is_faster<'a, U: Unsigned>(
 }
 
 /// The width of a modulus in bits.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn modulus_bits<U: Unsigned>(modulus: &MontyParams<U>) -> u32 {
     width(modulus.modulus().as_ref())
 }

@@ -3,8 +3,8 @@
 use zeroize::Zeroize;
 
 use super::fma51::{Fma51, Limb, RADIX_BITS, TWO_52};
-use super::look_up::SelectOfRow;
-use super::product::{self, Mul, Prepare, Select, Square};
+use super::look_up::{Select, SelectOfRow};
+use super::product::{self, Mul, Prepare, Square};
 use crate::lanes::{Lanes, Modulus};
 
 /// Four instances on the instructions of `T`.

@@ -1,6 +1,57 @@
-//! The look-up in a table row that all lanes share.
+//! The look-ups: in a table with an entry for each lane, and in a row that all lanes share.
+
+use core::array;
 
 use super::fma51::{Fma51, Kernel, Limb};
+
+/// The number of limbs that are looked up together.
+const AT_A_TIME: usize = 8;
+
+/// See [`Lanes::select`](crate::lanes::Lanes::select).
+pub(super) struct Select<'a> {
+    pub(super) out: &'a mut [Limb],
+    pub(super) table: &'a [Limb],
+    pub(super) digits: &'a Limb,
+}
+
+impl Kernel for Select<'_> {
+    #[inline(always)]
+    fn run<T: Fma51>(self, t: T) {
+        let digits = t.load_sums(self.digits);
+        let limbs = self.out.len();
+        let (groups, rest) = self.out.as_chunks_mut::<AT_A_TIME>();
+        let mut start = 0;
+        for out in groups {
+            select(t, out, &self.table[start..], limbs, digits);
+            start += AT_A_TIME;
+        }
+        for out in rest {
+            select(t, array::from_mut(out), &self.table[start..], limbs, digits);
+            start += 1;
+        }
+    }
+}
+
+/// Picks `G` limbs from entries of `limbs` limbs, by the digit of each lane.
+#[inline(always)]
+fn select<T: Fma51, const G: usize>(
+    t: T,
+    out: &mut [Limb; G],
+    table: &[Limb],
+    limbs: usize,
+    digits: T::Sums,
+) {
+    let mut picked = [t.splat(0); G];
+    for (entry, rest) in (0..).zip(table.chunks(limbs)) {
+        let group: &[Limb; G] = rest.first_chunk().expect("an entry has all its limbs");
+        for (picked, limb) in picked.iter_mut().zip(group) {
+            *picked = t.pick(*picked, limb, digits, entry);
+        }
+    }
+    for (out, picked) in out.iter_mut().zip(picked) {
+        t.store_sums(out, picked);
+    }
+}
 
 /// See [`Lanes::select_of_row`](crate::lanes::Lanes::select_of_row). Each word is copied to all
 /// lanes, and kept in those whose digit is its entry.
@@ -9,9 +60,6 @@ pub(super) struct SelectOfRow<'a> {
     pub(super) row: &'a [u64],
     pub(super) digits: &'a Limb,
 }
-
-/// The number of limbs that are looked up together.
-const AT_A_TIME: usize = 8;
 
 impl Kernel for SelectOfRow<'_> {
     #[inline(always)]
@@ -24,17 +72,22 @@ impl Kernel for SelectOfRow<'_> {
             .iter_mut()
             .zip(rows.chunks_exact(AT_A_TIME * entries))
         {
-            select(t, out, words, digits);
+            select_of_row(t, out, words, digits);
         }
         for (out, words) in rest.iter_mut().zip(rest_of_row.chunks_exact(entries)) {
-            select(t, core::array::from_mut(out), words, digits);
+            select_of_row(t, array::from_mut(out), words, digits);
         }
     }
 }
 
 /// Picks `G` limbs, one from each of `G` parts of a row.
 #[inline(always)]
-fn select<T: Fma51, const G: usize>(t: T, out: &mut [Limb; G], words: &[u64], digits: T::Sums) {
+fn select_of_row<T: Fma51, const G: usize>(
+    t: T,
+    out: &mut [Limb; G],
+    words: &[u64],
+    digits: T::Sums,
+) {
     let entries = words.len() / G;
     let mut picked = [t.splat(0); G];
     for entry in 0..entries {

@@ -1,4 +1,4 @@
-//! Montgomery multiplication and squaring, and the table look-up.
+//! Montgomery multiplication and squaring.
 //!
 //! All columns of the product come first, then the reduction (separated operand scanning, C. K.
 //! Koc, T. Acar, B. S. Kaliski, "Analyzing and Comparing Montgomery Multiplication Algorithms",
@@ -130,61 +130,6 @@ impl Kernel for Square<'_> {
             _ => {}
         }
         reduce(t, self.out, columns, self.modulus);
-    }
-}
-
-/// See [`Lanes::select`](crate::lanes::Lanes::select).
-pub(super) struct Select<'a> {
-    pub(super) out: &'a mut [Limb],
-    pub(super) table: &'a [Limb],
-    pub(super) digits: &'a Limb,
-}
-
-/// The number of limbs that a look-up copies at a time.
-const SELECT: usize = 8;
-
-impl Kernel for Select<'_> {
-    #[inline(always)]
-    fn run<T: Fma51>(self, t: T) {
-        let digits = t.load_sums(self.digits);
-        let limbs = self.out.len();
-        let (groups, rest) = self.out.as_chunks_mut::<SELECT>();
-        let mut start = 0;
-        for out in groups {
-            select(t, out, &self.table[start..], limbs, digits);
-            start += SELECT;
-        }
-        for out in rest {
-            select(
-                t,
-                core::array::from_mut(out),
-                &self.table[start..],
-                limbs,
-                digits,
-            );
-            start += 1;
-        }
-    }
-}
-
-/// Picks `G` limbs from entries of `limbs` limbs, by the digit of each lane.
-#[inline(always)]
-fn select<T: Fma51, const G: usize>(
-    t: T,
-    out: &mut [Limb; G],
-    table: &[Limb],
-    limbs: usize,
-    digits: T::Sums,
-) {
-    let mut picked = [t.splat(0); G];
-    for (entry, rest) in (0..).zip(table.chunks(limbs)) {
-        let group: &[Limb; G] = rest.first_chunk().expect("an entry has all its limbs");
-        for (picked, limb) in picked.iter_mut().zip(group) {
-            *picked = t.pick(*picked, limb, digits, entry);
-        }
-    }
-    for (out, picked) in out.iter_mut().zip(picked) {
-        t.store_sums(out, picked);
     }
 }
 

@@ -7,9 +7,8 @@
 //! ```
 //!
 //! Only `N - h` of `N` limbs are then reduced, in as many rows, each of two products. For `h = N /
-//! 2` this takes `3 N^2` multiply-adds instead of `4 N^2`. An entry of the table is then a pair of
-//! numbers, `b` and `b'`, stored tile by tile: the first tile of `b`, the first of `b'`, the second
-//! of `b`, and so on.
+//! 2` this takes `3 N^2` multiply-adds instead of `4 N^2`. An entry of the table then has two
+//! numbers, `b` and `b'`.
 //!
 //! With several tiles, `h` is a whole number of tiles, the smaller half.
 //!
@@ -50,28 +49,25 @@ impl<L: Limb> Kernel<L> for MulEntry<'_, L> {
             unreachable!("tiles of {B} limbs have no halves");
         }
         let (a, modulus) = (tiles(self.a), tiles(self.modulus.limbs));
-        let entry = self.entry.as_chunks::<B>().0.as_chunks::<2>().0;
         let count = tile_count::<T, B>(modulus);
+        let (entry, halved) = tiles(self.entry).split_at(count);
         let neg_inv = t.load(self.modulus.neg_inv);
         let Scratch { columns, q, .. } = Scratch::<T::Limb, B>::new(self.scratch, count);
         let out = self.out.as_chunks_mut().0;
 
         if count == 1 {
-            let sums = multiply(t, &a[0], &entry[0], &modulus[0], neg_inv);
+            let sums = multiply(t, &a[0], [&entry[0], &halved[0]], &modulus[0], neg_inv);
             return kernel::normalise(t, &mut out[0], sums);
         }
         let half = count / 2;
         for i in 0..half {
             let last = i + 1 == count - half;
-            let row = |j: usize| {
-                let [b, halved] = &entry[j];
-                [halved, b]
-            };
+            let row = |j: usize| [&halved[j], &entry[j]];
             let by = [&a[i], &a[half + i]];
             multiply_row(t, row, by, i, last, modulus, neg_inv, columns, q, out);
         }
         if !count.is_multiple_of(2) {
-            let row = |j: usize| [&entry[j][0]];
+            let row = |j: usize| [&entry[j]];
             let by = [&a[2 * half]];
             multiply_row(t, row, by, half, true, modulus, neg_inv, columns, q, out);
         }
@@ -83,7 +79,7 @@ impl<L: Limb> Kernel<L> for MulEntry<'_, L> {
 fn multiply<T: Madd52, const B: usize>(
     t: T,
     a: &[T::Limb; B],
-    [b, halved]: &[[T::Limb; B]; 2],
+    [b, halved]: [&[T::Limb; B]; 2],
     modulus: &[T::Limb; B],
     neg_inv: T::Vector,
 ) -> Sums<T, B> {
@@ -97,42 +93,33 @@ fn multiply<T: Madd52, const B: usize>(
     kernel::multiply_low(t, sums, zeros, [b], [odd], modulus, neg_inv, None, true)
 }
 
-/// Makes the table entry of a power.
-pub(super) struct Enter<'a, L> {
+/// Computes the second number of an entry from the first one.
+pub(super) struct Extend<'a, L> {
     pub(super) entry: &'a mut [L],
-    pub(super) power: &'a [L],
     pub(super) modulus: &'a Modulus<'a, L>,
     pub(super) scratch: &'a mut [L],
 }
 
-impl<L: Limb> Kernel<L> for Enter<'_, L> {
+impl<L: Limb> Kernel<L> for Extend<'_, L> {
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
         if !const { may_have_halves::<T>(B) } {
             unreachable!("tiles of {B} limbs have no halves");
         }
-        let (power, modulus) = (tiles(self.power), tiles(self.modulus.limbs));
-        let entry = self.entry.as_chunks_mut::<B>().0.as_chunks_mut::<2>().0;
+        let modulus = tiles(self.modulus.limbs);
         let count = tile_count::<T, B>(modulus);
         let neg_inv = t.load(self.modulus.neg_inv);
-        for (pair, power) in entry.iter_mut().zip(power) {
-            pair[0] = *power;
-        }
-
+        let (power, halved) = self.entry.as_chunks_mut::<B>().0.split_at_mut(count);
         let (modulus_0, zeros) = (&modulus[0], zeros::<T, B>());
         if count == 1 {
             let sums = kernel::load(t, &power[0]);
             let rows = B / 2;
             let sums = kernel::reduce_low(t, rows, sums, zeros, modulus_0, neg_inv, None, &mut ());
-            return kernel::normalise(t, &mut entry[0][1], sums);
+            return kernel::normalise(t, &mut halved[0], sums);
         }
-        let Scratch {
-            columns,
-            doubled: out,
-            q,
-        } = Scratch::<T::Limb, B>::new(self.scratch, count);
+        let Scratch { columns, q, .. } = Scratch::<T::Limb, B>::new(self.scratch, count);
         let half = count / 2;
-        columns[..count].copy_from_slice(&power[..count]);
+        columns[..count].copy_from_slice(power);
         columns[count..count + half].fill(*zeros);
         for i in 0..half {
             let last = i + 1 == half;
@@ -143,16 +130,13 @@ impl<L: Limb> Kernel<L> for Enter<'_, L> {
             for j in 1..count {
                 let (low, high) = columns.split_at_mut(i + j + 1);
                 let low = if last {
-                    &mut out[j - 1]
+                    &mut halved[j - 1]
                 } else {
                     &mut low[i + j]
                 };
                 sums = kernel::reduce_high(t, sums, &high[0], &modulus[j], q, low, last, &mut ());
             }
-            finish(t, sums, out, columns, i, last);
-        }
-        for (pair, halved) in entry.iter_mut().zip(out) {
-            pair[1] = *halved;
+            finish(t, sums, halved, columns, i, last);
         }
     }
 }

@@ -215,14 +215,21 @@ pub(super) fn reduce_low<T: Madd52, const B: usize>(
     sums
 }
 
-/// Work that is done along with the rows of a tile, in one part for each limb.
+/// Work that is done along with the rows of a tile, in one part for each limb. Methods must be
+/// `#[inline(always)]`.
 pub(super) trait Interleaved<T> {
-    /// Part `J` of row `row`. Must be `#[inline(always)]`.
+    /// Prepares the work of a squaring, the first one of which has number 0.
+    fn begin(&mut self, t: T, squaring: usize);
+
+    /// Part `J` of row `row`.
     fn part<const J: usize>(&mut self, t: T, row: usize);
 }
 
 /// No work.
 impl<T> Interleaved<T> for () {
+    #[inline(always)]
+    fn begin(&mut self, _: T, _: usize) {}
+
     #[inline(always)]
     fn part<const J: usize>(&mut self, _: T, _: usize) {}
 }

@@ -74,15 +74,18 @@ impl<L: Limb> Kernel<L> for SelectOfRow<'_, L> {
 /// window of 5 bits.
 pub(super) const SHARE: usize = 7;
 
-/// The part of a table that one squaring reads: [`SHARE`] entries. The table has at least as many.
+/// A look-up beside the squarings of a step, each of which reads [`SHARE`] entries of the table.
+/// The table has at least as many.
 pub(super) struct Share<'a, L> {
     /// Receives the entries of lanes whose digit is among these; other lanes keep their value. Zero
     /// before the first share, if [`Madd52::merge`] needs that.
-    pub(super) out: &'a mut [L],
-    pub(super) table: &'a [L],
-    pub(super) digits: [u8; MAX_LANES],
-    /// The number of the first entry.
-    first: usize,
+    out: &'a mut [L],
+    table: &'a [L],
+    digits: [u8; MAX_LANES],
+    /// The number of entries.
+    entries: usize,
+    /// The number of the squaring.
+    squaring: usize,
 }
 
 /// Whether one share for each of `squarings` squarings covers the whole table.
@@ -91,19 +94,20 @@ pub(super) fn shares_suffice(squarings: u32) -> bool {
 }
 
 impl<'a, L: Limb> Share<'a, L> {
-    /// The share of the squaring with number `squaring`.
+    /// The share of the squaring with number `squaring` in a look-up among `2^squarings` entries.
     pub(super) fn new(
         squaring: u32,
+        squarings: u32,
         out: &'a mut [L],
         table: &'a [L],
         digits: [u8; MAX_LANES],
     ) -> Self {
-        let entries = table.len() / out.len();
         Self {
-            first: first_of(squaring as usize, entries),
             out,
             table,
             digits,
+            entries: 1 << squarings,
+            squaring: squaring as usize,
         }
     }
 
@@ -113,28 +117,29 @@ impl<'a, L: Limb> Share<'a, L> {
         self.out.len() > limbs
     }
 
-    /// Tile `i` of these entries, each of `P` numbers.
+    /// `P` tiles of each of these entries, from tile `P * i` on.
     #[inline(always)]
-    pub(super) fn tile<T: Madd52<Limb = L>, const B: usize, const P: usize>(
+    pub(super) fn tiles<T: Madd52<Limb = L>, const B: usize, const P: usize>(
         &mut self,
         t: T,
         i: usize,
     ) -> Rows<'_, T, B, P> {
         let out = self.out.as_chunks_mut::<B>().0.as_chunks_mut::<P>().0;
         let table = self.table.as_chunks::<B>().0.as_chunks::<P>().0;
-        let table = &table[self.first * out.len() + i..];
-        let mut entries = [&table[0]; SHARE];
-        unrolled!(SHARE, K, { entries[K] = &table[K * out.len()] });
-        Rows::new(t, self.digits, self.first, entries, &mut out[i])
+        let (stride, table) = (out.len(), &table[i..]);
+        let first = first_of(self.squaring, self.entries);
+        let (masks, entries) = entries_from(t, self.digits, first, table, stride);
+        Rows {
+            digits: self.digits,
+            table,
+            stride,
+            count: self.entries,
+            masks,
+            entries,
+            out: &mut out[i],
+            picked: t.zero(),
+        }
     }
-}
-
-/// The table entries that squaring `squaring` reads, and the number of the first of them.
-#[inline(always)]
-pub(super) fn share_of<L>(table: &[L], squaring: usize) -> (usize, &[L; SHARE]) {
-    let first = first_of(squaring, table.len());
-    let entries = table[first..].first_chunk();
-    (first, entries.expect("so many are left"))
 }
 
 /// The number of the first entry that squaring `squaring` reads. The last squaring may read some
@@ -144,92 +149,70 @@ fn first_of(squaring: usize, entries: usize) -> usize {
     (squaring * SHARE).min(entries - SHARE)
 }
 
-/// The lanes whose digits are the entries from number `first` on, one mask for each entry.
+/// The entries of a table from number `first` on, and for each of them the lanes whose digit it is.
 #[inline(always)]
-fn masks<T: Madd52>(t: T, digits: [u8; MAX_LANES], first: usize) -> [T::Mask; SHARE] {
-    let digits = t.widen(digits);
+fn entries_from<T: Madd52, E>(
+    t: T,
+    digits: [u8; MAX_LANES],
+    first: usize,
+    table: &[E],
+    stride: usize,
+) -> ([T::Mask; SHARE], [&E; SHARE]) {
+    let (digits, table) = (t.widen(digits), &table[first * stride..]);
     let mut masks = [t.equal(digits, first as u64); SHARE];
-    unrolled!(SHARE, K, { masks[K] = t.equal(digits, (first + K) as u64) });
-    masks
+    let mut entries = [&table[0]; SHARE];
+    unrolled!(SHARE, K, {
+        masks[K] = t.equal(digits, (first + K) as u64);
+        entries[K] = &table[K * stride];
+    });
+    (masks, entries)
 }
 
-/// One tile of a [`Share`], for each number of the entries.
+/// Tiles of a [`Share`].
 pub(super) struct Rows<'a, T: Madd52, const B: usize, const P: usize> {
-    masks: [T::Mask; SHARE],
-    entries: [&'a [[T::Limb; B]; P]; SHARE],
+    digits: [u8; MAX_LANES],
+    /// From the first of these tiles on.
+    table: &'a [[[T::Limb; B]; P]],
+    /// The distance from an entry to the next one.
+    stride: usize,
+    /// The number of entries.
+    count: usize,
     out: &'a mut [[T::Limb; B]; P],
+    /// The lanes whose digits are the entries of the current squaring.
+    masks: [T::Mask; SHARE],
+    /// Those entries.
+    entries: [&'a [[T::Limb; B]; P]; SHARE],
     /// The merged value of the current limb.
     picked: T::Vector,
 }
 
-impl<'a, T: Madd52, const B: usize, const P: usize> Rows<'a, T, B, P> {
-    /// The rows for the digits of all lanes, of entries from number `first` of the table on, into
-    /// `out`.
+impl<T: Madd52, const B: usize, const P: usize> Interleaved<T> for Rows<'_, T, B, P> {
     #[inline(always)]
-    pub(super) fn new(
-        t: T,
-        digits: [u8; MAX_LANES],
-        first: usize,
-        entries: [&'a [[T::Limb; B]; P]; SHARE],
-        out: &'a mut [[T::Limb; B]; P],
-    ) -> Self {
-        Self {
-            masks: masks(t, digits, first),
-            entries,
-            out,
-            picked: t.zero(),
-        }
+    fn begin(&mut self, t: T, squaring: usize) {
+        let first = first_of(squaring, self.count);
+        (self.masks, self.entries) = entries_from(t, self.digits, first, self.table, self.stride);
     }
 
-    /// The rows of one number.
+    /// Looks up limb `row` of each tile, in `B` parts.
     #[inline(always)]
-    pub(super) fn of(self, number: usize) -> Number<'a, T, B, P> {
-        Number { rows: self, number }
-    }
-
-    /// Part `J` of `B` of looking up limb `row` of `N` numbers, from number `first` on.
-    #[inline(always)]
-    fn part<const J: usize, const N: usize>(&mut self, t: T, first: usize, row: usize) {
-        const { assert!(N <= 2, "two are written out") };
-        let numbers = &mut self.out[first..][..N];
+    fn part<const J: usize>(&mut self, t: T, row: usize) {
+        const { assert!(P <= 2, "two are written out") };
         unrolled!(I, {
             unrolled!(K, {
                 // Known at compile time, so that builds without optimisation have no code for the
                 // other parts.
-                if const { I < N && K < SHARE && (I * SHARE + K) * B / (N * SHARE) == J } {
-                    let out = &mut numbers[I][row];
-                    let limb = &self.entries[K][first + I][row];
+                if const { I < P && K < SHARE && (I * SHARE + K) * B / (P * SHARE) == J } {
+                    let out = &mut self.out[I][row];
                     if K == 0 {
                         self.picked = t.load(out);
                     }
-                    self.picked = t.merge(self.picked, self.masks[K], limb);
+                    self.picked = t.merge(self.picked, self.masks[K], &self.entries[K][I][row]);
                     if K + 1 == SHARE {
                         t.store(out, self.picked);
                     }
                 }
             }, 0 1 2 3 4 5 6);
         }, 0 1);
-    }
-}
-
-impl<T: Madd52, const B: usize, const P: usize> Interleaved<T> for Rows<'_, T, B, P> {
-    /// Looks up one limb of each number in a row.
-    #[inline(always)]
-    fn part<const J: usize>(&mut self, t: T, row: usize) {
-        Rows::part::<J, P>(self, t, 0, row);
-    }
-}
-
-/// [`Rows`] of one number.
-pub(super) struct Number<'a, T: Madd52, const B: usize, const P: usize> {
-    rows: Rows<'a, T, B, P>,
-    number: usize,
-}
-
-impl<T: Madd52, const B: usize, const P: usize> Interleaved<T> for Number<'_, T, B, P> {
-    #[inline(always)]
-    fn part<const J: usize>(&mut self, t: T, row: usize) {
-        self.rows.part::<J, 1>(t, self.number, row);
     }
 }
 

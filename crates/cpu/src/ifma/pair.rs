@@ -13,18 +13,18 @@
 
 mod across;
 mod kernel;
-mod multiply;
 #[cfg(test)]
 mod portable;
 #[cfg(test)]
 mod tests;
-mod token;
+
+use core::mem;
 
 use zeroize::Zeroize;
 
 pub(super) use self::across::Across;
 use self::across::{Pair, PairKernel};
-use self::multiply::{Mul, Select, Squares};
+use self::kernel::{Mul, Select, Squares};
 use super::madd52::RADIX_BITS;
 use crate::lanes::{Lanes, Modulus};
 
@@ -119,14 +119,14 @@ impl<T: Across> Lanes for Pairs<T> {
         dispatch(self.0, modulus.limbs.len(), squares);
     }
 
-    fn square_times<'a>(
+    fn square_times<'v>(
         self,
-        value: &'a mut [Pair],
-        spare: &'a mut [Pair],
+        value: &mut &'v mut [Pair],
+        spare: &mut &'v mut [Pair],
         count: u32,
         modulus: Modulus<'_, Pair>,
         _scratch: &mut [Pair],
-    ) -> (&'a mut [Pair], &'a mut [Pair]) {
+    ) {
         let squares = Squares {
             out: spare,
             a: value,
@@ -134,7 +134,7 @@ impl<T: Across> Lanes for Pairs<T> {
             modulus,
         };
         dispatch(self.0, modulus.limbs.len(), squares);
-        (spare, value)
+        mem::swap(value, spare);
     }
 
     fn select(self, out: &mut [Pair], table: &[Pair], digits: &[u8]) {

@@ -1,15 +1,13 @@
 //! The instructions in plain Rust, for tests on any machine and under valgrind.
 
-mod vectors;
-
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cell::RefCell;
 use core::hint::black_box;
 use core::marker::PhantomData;
 
 use super::madd52::{Kernel, Limb, Limb4, Limb8, MAX_LANES, Madd52, RADIX_BITS};
 use super::tuning::Tuning;
-
-pub(crate) use self::vectors::Handle;
-pub(super) use self::vectors::{change, make, within};
 
 /// As many lanes as `L` has, in plain Rust. Its methods are not inlined: unrolled, they would take
 /// minutes to compile. For the same reason a vector is a [`Handle`].
@@ -161,4 +159,51 @@ impl<L: Limb> Madd52 for Portable<L> {
     fn run<K: Kernel<L>, const B: usize>(self, kernel: &mut K) {
         within(|| kernel.run::<Self, B>(self));
     }
+}
+
+// The kernels are unrolled, for all tile sizes. With vectors of eight words in place of their
+// numbers, the compiler would spend a quarter of the work for all unit tests on copying them.
+
+std::thread_local! {
+    /// All vectors that the running kernels have made; the first is zero.
+    static VECTORS: RefCell<Vec<[u64; MAX_LANES]>> = RefCell::new(vec![[0; MAX_LANES]]);
+}
+
+/// The number of a vector of this thread. Lanes beyond those of the unit are ignored.
+#[derive(Clone, Copy)]
+pub(crate) struct Handle(u32);
+
+impl Handle {
+    /// Zero in every lane.
+    pub(super) const ZERO: Self = Self(0);
+
+    /// The value of each lane.
+    pub(crate) fn lanes(self) -> [u64; MAX_LANES] {
+        VECTORS.with_borrow(|vectors| vectors[self.0 as usize])
+    }
+}
+
+/// Makes a vector from the number of each lane.
+pub(crate) fn make(f: impl Fn(usize) -> u64) -> Handle {
+    change(Handle::ZERO, |i, _| f(i))
+}
+
+/// Makes a vector from the number and the value of each lane.
+pub(crate) fn change(vector: Handle, f: impl Fn(usize, u64) -> u64) -> Handle {
+    VECTORS.with_borrow_mut(|vectors| {
+        let mut lanes = vectors[vector.0 as usize];
+        for (i, lane) in lanes.iter_mut().enumerate() {
+            *lane = f(i, *lane);
+        }
+        vectors.push(lanes);
+        Handle(vectors.len() as u32 - 1)
+    })
+}
+
+/// Runs a kernel, then frees the vectors that it made.
+pub(crate) fn within(kernel: impl FnOnce()) {
+    let count = || VECTORS.with_borrow(Vec::len);
+    let before = count();
+    kernel();
+    VECTORS.with_borrow_mut(|vectors| vectors.truncate(before));
 }

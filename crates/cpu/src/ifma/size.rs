@@ -20,7 +20,12 @@ fn tile_count<T: Madd52>(limbs: usize) -> usize {
 
 /// The number of limbs in each tile of a number of `limbs` limbs.
 pub(super) fn tile_len<T: Madd52>(limbs: usize) -> usize {
-    limbs / tile_count::<T>(limbs)
+    // Without a division where it would take longest beside the kernel.
+    match tile_count::<T>(limbs) {
+        1 => limbs,
+        2 => limbs / 2,
+        count => limbs / count,
+    }
 }
 
 /// Whether entries may have halves with tiles of this length. Only for tiles of 15 or 20 limbs, such
@@ -33,6 +38,11 @@ pub(super) const fn may_have_halves<T: Madd52>(tile: usize) -> bool {
 /// the tiles with [halves](may_have_halves), and for moduli of 512 and 768 bits.
 pub(super) const fn keeps_columns<T: Madd52>(tile: usize) -> bool {
     T::CAN_SAVE_PRODUCTS && tile >= 10 && tile.is_multiple_of(5)
+}
+
+/// Whether numbers of `limbs` limbs are squared so.
+pub(super) fn is_squared_in_registers<T: Madd52>(limbs: usize) -> bool {
+    limbs <= T::MAX_TILE && keeps_columns::<T>(limbs)
 }
 
 /// Runs `kernel` with the tile length of operands of `limbs` limbs, a number that [`limb_count`]

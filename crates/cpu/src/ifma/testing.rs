@@ -27,24 +27,24 @@ pub(crate) type OnEvex = OnUnits<Portable<Limb8>, avx_ifma::Token<true>>;
 
 /// Eight lanes without AVX-512.
 pub(crate) fn eight_on_portable_unit() -> OnPortable {
-    OnUnits(Units::Eight(portable::EIGHT))
+    OnUnits(Units::eight(portable::EIGHT))
 }
 
 /// Eight lanes with fewer multiply-adds, as on a Zen 4.
 pub(crate) fn eight_saving_on_portable_unit() -> OnPortable {
-    OnUnits(Units::Eight(portable::EIGHT_SAVING))
+    OnUnits(Units::eight(portable::EIGHT_SAVING))
 }
 
 /// Four lanes without AVX-IFMA.
 pub(crate) fn four_on_portable_unit() -> OnPortable {
-    OnUnits(Units::Four(portable::FOUR, None))
+    OnUnits(Units::four(portable::FOUR, None))
 }
 
 /// Four lanes in the encoding of AVX-512, if this processor has it.
 pub(crate) fn four_by_evex() -> Option<OnEvex> {
     let token = avx_ifma::Token::<true>::detect();
     let words = adx::Token::detect().map(Words);
-    token.map(|token| OnUnits(Units::Four(token, words)))
+    token.map(|token| OnUnits(Units::four(token, words)))
 }
 
 impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync, U: Unsigned> BatchModExp<U>
@@ -62,15 +62,21 @@ impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync, U: Unsigned> BatchModExp<
     }
 }
 
-impl<E: Across, F: Madd52<Limb = Limb4>, U: Unsigned> BatchModMul<U> for OnUnits<E, F> {
+impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync, U: Unsigned> BatchModMul<U>
+    for OnUnits<E, F>
+{
     type Error = Error;
 
     fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        mul::batch_mod_mul(batch, out, |run| self.0.multiply(Form::Ordinary, run))
+        mul::batch_mod_mul(batch, out, |run| {
+            self.0.lanes().multiply(Form::Ordinary, run);
+        })
     }
 
     fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        mul::batch_mod_mul(batch, out, |run| self.0.multiply(Form::Montgomery, run))
+        mul::batch_mod_mul(batch, out, |run| {
+            self.0.lanes().multiply(Form::Montgomery, run);
+        })
     }
 }
 
@@ -82,6 +88,6 @@ impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync> OnUnits<E, F> {
 
 impl<E: Across + Sync, F: Madd52<Limb = Limb4> + Sync> HasPowerEngine for OnUnits<E, F> {
     fn power_engine(&self) -> &dyn PowerEngine {
-        &self.0
+        self.0.lanes()
     }
 }

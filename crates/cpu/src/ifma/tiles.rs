@@ -6,8 +6,10 @@
 //! the modulus that clears the lowest tile of the sum. Column sums stay in registers from tile to
 //! tile of `a`.
 
-use super::kernel::square::{self, Operand};
-use super::kernel::{self, Sums};
+use core::mem;
+
+use super::kernel::square;
+use super::kernel::{self, Interleaved, Sums};
 use super::look_up::Share;
 use super::madd52::{Kernel, Limb, Madd52};
 use super::size::{keeps_columns, may_have_halves};
@@ -148,13 +150,6 @@ impl<L: Limb> Kernel<L> for Square<'_, L> {
         let out = self.out.as_chunks_mut().0;
         let limbs = self.modulus.limbs.len();
 
-        // With a look-up, the [squarings](super::lanes52::Squarings) of a step do this.
-        if const { keeps_columns::<T>(B) } && count == 1 && t.tuning().fuses_squarings {
-            assert!(self.share.is_none(), "a square of a step");
-            let sums =
-                square::square_alone(t, Operand::Limbs(&a[0]), &modulus[0], neg_inv, &mut ());
-            return kernel::normalise(t, &mut out[0], sums);
-        }
         if count > 1 {
             // The lowest tile is never doubled.
             double(t, doubled[1..].as_flattened_mut(), &self.a[B - 1..]);
@@ -169,12 +164,8 @@ impl<L: Limb> Kernel<L> for Square<'_, L> {
             let (tops, modulus_0) = (&columns[i + 1], &modulus[0]);
             let quotient = (count > 1).then_some(&mut *q);
             let mut sums: Sums<T, B> = match &mut self.share {
-                Some(share) if const { may_have_halves::<T>(B) } && share.has_halves(limbs) => {
-                    let rows = &mut share.tile::<T, B, 2>(t, i).of(0);
-                    kernel::reduce_low(t, B, sums, tops, modulus_0, neg_inv, quotient, rows)
-                }
                 Some(share) => {
-                    let rows = &mut share.tile::<T, B, 1>(t, i);
+                    let rows = &mut share.tiles::<T, B, 1>(t, i);
                     kernel::reduce_low(t, B, sums, tops, modulus_0, neg_inv, quotient, rows)
                 }
                 None => kernel::reduce_low(t, B, sums, tops, modulus_0, neg_inv, quotient, &mut ()),
@@ -194,8 +185,8 @@ impl<L: Limb> Kernel<L> for Square<'_, L> {
                     let limb = t.load(&a[j][0]);
                     t.store(&mut doubled[j][0], t.low(t.add(limb, limb)));
                 }
-                // The second number of an entry is looked up beside a higher tile, whose rows have
-                // more multiply-adds.
+                // The second number of an entry follows the `count` tiles of the first one. It is
+                // looked up beside a higher tile, whose rows have more multiply-adds.
                 let share = match &mut self.share {
                     Some(share) if j == 1 && share.has_halves(limbs) => Some(share),
                     _ => None,
@@ -203,7 +194,7 @@ impl<L: Limb> Kernel<L> for Square<'_, L> {
                 let by = || ([&doubled[j]], [&a[i]]);
                 sums = match share {
                     Some(share) if const { may_have_halves::<T>(B) } => {
-                        let work = &mut share.tile::<T, B, 2>(t, i).of(1);
+                        let work = &mut share.tiles::<T, B, 1>(t, count + i);
                         if j > i {
                             let (a, b) = by();
                             kernel::multiply_high(t, sums, tops, a, b, modulus, q, low, last, work)
@@ -220,6 +211,58 @@ impl<L: Limb> Kernel<L> for Square<'_, L> {
             }
             finish(t, sums, out, columns, i, last);
         }
+    }
+}
+
+/// Squares a number of one tile `count` times, from `value` to `spare` and back.
+///
+/// All squarings are one function, so that their common values are prepared once. The carries of
+/// one squaring overlap with the first rows of the next, and multiply-adds hardly pause.
+pub(super) struct Squarings<'a, L> {
+    pub(super) value: &'a mut [L],
+    pub(super) spare: &'a mut [L],
+    pub(super) count: u32,
+    pub(super) modulus: &'a Modulus<'a, L>,
+    /// A look-up, done along with the squarings.
+    pub(super) share: Option<Share<'a, L>>,
+}
+
+impl<L: Limb> Kernel<L> for Squarings<'_, L> {
+    #[inline(always)]
+    fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
+        if !const { keeps_columns::<T>(B) } {
+            unreachable!("tiles of {B} limbs are not squared so");
+        }
+        match self.share.take() {
+            None => self.beside::<T, B>(t, &mut ()),
+            Some(mut share) if const { may_have_halves::<T>(B) } && share.has_halves(B) => {
+                self.beside::<T, B>(t, &mut share.tiles::<T, B, 2>(t, 0));
+            }
+            Some(mut share) => self.beside::<T, B>(t, &mut share.tiles::<T, B, 1>(t, 0)),
+        }
+    }
+}
+
+impl<L: Limb> Squarings<'_, L> {
+    /// Computes the squarings beside `work`.
+    #[inline(always)]
+    fn beside<T: Madd52<Limb = L>, const B: usize>(
+        &mut self,
+        t: T,
+        work: &mut impl Interleaved<T>,
+    ) {
+        let one_tile = "a number of one tile";
+        let mut value = self.value.first_chunk_mut::<B>().expect(one_tile);
+        let mut spare = self.spare.first_chunk_mut::<B>().expect(one_tile);
+        let modulus = self.modulus.limbs.first_chunk::<B>().expect(one_tile);
+        let neg_inv = t.load(self.modulus.neg_inv);
+        let mut sums = kernel::load(t, value);
+        for squaring in 0..self.count as usize {
+            work.begin(t, squaring);
+            sums = square::square_alone(t, sums, value, modulus, neg_inv, work);
+            mem::swap(&mut value, &mut spare);
+        }
+        kernel::normalise(t, value, sums);
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 /// The variant of exponentiation in eight lanes for a processor family. The same in all calls.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Tuning {
-    /// Whether the [squarings](super::lanes52::Squarings) of a step are one function, for numbers of one
-    /// tile with such a function.
+    /// Whether the [squarings](super::tiles::Squarings) of a step are one function, for numbers of
+    /// one tile with such a function.
     pub(super) fuses_squarings: bool,
     /// The smallest number of limbs with which entries [have halves](super::halves).
     pub(super) min_halved: Option<usize>,

@@ -2,6 +2,7 @@
 
 use core::hint::black_box;
 
+use batch_modexp_core::monty::ModulusRef;
 use crypto_bigint::Limb;
 use zeroize::Zeroize;
 
@@ -16,7 +17,7 @@ pub(super) const MAX_COUNT: usize = 8;
 ///
 /// Indices and shifts depend only on `low` and `bits`, which are public.
 #[inline(always)]
-pub(super) fn bits_at(limbs: &[Limb], low: u32, bits: u32) -> u64 {
+fn bits_at(limbs: &[Limb], low: u32, bits: u32) -> u64 {
     let limb = |index: u32| limbs.get(index as usize).map_or(0, |limb| limb.0);
     let (index, shift) = (low / Limb::BITS, low % Limb::BITS);
     // The shift is by one more than `BITS - 1 - shift`, which would be by `BITS` where `shift` is
@@ -30,9 +31,48 @@ pub(super) fn bits_at(limbs: &[Limb], low: u32, bits: u32) -> u64 {
     value & ((1 << bits) - 1)
 }
 
+/// Cuts a number `of` the modulus of each lane into limbs, by way of `words`. If all lanes have the
+/// same modulus, as with one key, it is cut once for all.
+pub(super) fn import_of_each<'a, L: Lanes>(
+    group: &[ModulusRef<'a>],
+    of: impl Fn(&ModulusRef<'a>) -> &'a [Limb],
+    words: &mut [u64],
+    limbs: &mut [L::Limb],
+) {
+    let [first, others @ ..] = &group[..group.len().min(L::COUNT)] else {
+        return;
+    };
+    if others.iter().any(|other| !first.is_same(other)) {
+        return import::<L>(|lane| of(of_lane(group, lane)), 0, words, limbs);
+    }
+    let number = of(first);
+    for (limb, low) in limbs.iter_mut().zip((0..).step_by(L::RADIX_BITS as usize)) {
+        let digit = bits_at(number, low, L::RADIX_BITS);
+        for lane in 0..L::COUNT {
+            L::set_lane(limb, lane, digit);
+        }
+    }
+}
+
+/// The modulus of a lane; unused lanes repeat the last one.
+pub(super) fn of_lane<'g, 'a>(group: &'g [ModulusRef<'a>], lane: usize) -> &'g ModulusRef<'a> {
+    &group[lane.min(group.len() - 1)]
+}
+
+/// Cuts a number for each lane into limbs, times `2^shift`, by way of `words`.
+pub(super) fn import<'a, L: Lanes>(
+    number: impl Fn(usize) -> &'a [Limb],
+    shift: u32,
+    words: &mut [u64],
+    limbs: &mut [L::Limb],
+) {
+    transpose::<L>(number, words);
+    cut::<L>(words, shift, limbs);
+}
+
 /// Splits the numbers of all lanes into 64-bit words: the lowest words of all lanes, then the next
 /// ones. Fills all rows of `words`, with zeros beyond the end of a number.
-pub(super) fn transpose<'a, L: Lanes>(number: impl Fn(usize) -> &'a [Limb], words: &mut [u64]) {
+fn transpose<'a, L: Lanes>(number: impl Fn(usize) -> &'a [Limb], words: &mut [u64]) {
     for lane in 0..L::COUNT {
         let number = number(lane);
         let mut rows = words.chunks_exact_mut(L::COUNT);
@@ -58,7 +98,7 @@ pub(super) fn transpose<'a, L: Lanes>(number: impl Fn(usize) -> &'a [Limb], word
 
 /// Splits the numbers of all lanes, as [`transpose`] gives them, into limbs, multiplied by
 /// `2^shift`. The product must fit.
-pub(super) fn cut<L: Lanes>(words: &[u64], shift: u32, limbs: &mut [L::Limb]) {
+fn cut<L: Lanes>(words: &[u64], shift: u32, limbs: &mut [L::Limb]) {
     const ZEROS: [u64; MAX_COUNT] = [0; MAX_COUNT];
     let mask = (1 << L::RADIX_BITS) - 1;
     let row = |index: i32| {

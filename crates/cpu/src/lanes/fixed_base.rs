@@ -2,28 +2,18 @@
 
 use core::{array, iter, mem};
 
-use batch_modexp_core::fixed_base::{Rows, Table, TableForm};
+use batch_modexp_core::fixed_base::{Rows, Table};
 use batch_modexp_core::powers::FixedPowers;
 use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
 
 use super::Lanes;
 use super::convert::MAX_COUNT;
-use super::prefetch::prefetch;
-use super::workspace::{Buffer, Operands, Workspace, set_one};
+use super::workspace::{Buffer, Workspace};
 
 /// How many groups of lanes are computed together, row by row. Each row is read from memory once
 /// for all of them.
 const AT_A_TIME: usize = 16;
-
-/// The table representation of numbers of `bits` bits on these lanes.
-pub(crate) fn form<L: Lanes>(bits: u32) -> TableForm {
-    TableForm {
-        radix_bits: L::RADIX_BITS,
-        limbs: L::limb_count(bits),
-        largest_window: L::LARGEST_ROW_WINDOW,
-    }
-}
 
 /// Fills a table, with one row in each lane. Entries of row 0 are `first`, an ordinary number,
 /// times a power of `base`.
@@ -33,14 +23,14 @@ pub(crate) fn fill<L: Lanes>(lanes: L, table: &mut Table, base: &[Limb], first: 
         let limbs = table.form().limbs;
         let (mut rows, modulus) = table.rows_mut();
         let mut workspace = Workspace::new(lanes, limbs);
-        workspace.prepare_moduli(&[modulus; MAX_COUNT]);
+        workspace.prepare_powers(&[modulus]);
         let mut bases = Buffer::zeros(rows.count().div_ceil(L::COUNT) * limbs);
         workspace.row_bases(base, rows.window_bits(), rows.count(), &mut bases);
 
         let mut entry_0 = Buffer::zeros(limbs);
         for (group, base) in bases.chunks_exact(limbs).enumerate() {
             workspace.first_entries(first, group == 0, &mut entry_0);
-            workspace.parts().1.value.copy_from_slice(&entry_0);
+            workspace.operands().value.copy_from_slice(&entry_0);
             for entry in 0..rows.entries() {
                 for (i, digit) in workspace.reduced_value().iter().enumerate() {
                     let (limb, row) = (i / L::COUNT, group * L::COUNT + i % L::COUNT);
@@ -48,75 +38,39 @@ pub(crate) fn fill<L: Lanes>(lanes: L, table: &mut Table, base: &[Limb], first: 
                         rows.set(row, entry, limb, *digit);
                     }
                 }
-                let (
-                    modulus,
-                    Operands {
-                        value,
-                        spare,
-                        scratch,
-                        ..
-                    },
-                ) = workspace.parts();
-                lanes.mul(spare, value, base, modulus, scratch);
-                value.copy_from_slice(spare);
+                let mut x = workspace.operands();
+                x.multiply(base);
+                x.end();
             }
         }
     });
 }
 
-impl<L: Lanes> Workspace<L> {
+impl<L: Lanes> Workspace<'_, L> {
     /// Writes `base^(2^(window_bits * row))` of each row to its lane, in Montgomery form.
     fn row_bases(&mut self, base: &[Limb], window_bits: u32, rows: usize, bases: &mut [L::Limb]) {
-        let (lanes, limbs) = (self.lanes, self.limbs());
+        let limbs = self.limbs();
         self.load(|_| base, base.len() as u32 * Limb::BITS, 0);
-        let (
-            modulus,
-            Operands {
-                r2,
-                value,
-                spare,
-                scratch,
-                ..
-            },
-        ) = self.parts();
-        lanes.mul(spare, value, r2, modulus, scratch);
-        value.copy_from_slice(spare);
+        let mut x = self.operands();
+        x.enter();
+        x.end();
         for row in 0..rows {
             let group = &mut bases[row / L::COUNT * limbs..][..limbs];
-            for (limb, digits) in group
-                .iter_mut()
-                .zip(self.reduced_value().chunks_exact(L::COUNT))
-            {
+            let digits = self.reduced_value().chunks_exact(L::COUNT);
+            for (limb, digits) in group.iter_mut().zip(digits) {
                 L::set_lane(limb, row % L::COUNT, digits[0]);
             }
-            let (
-                modulus,
-                Operands {
-                    value,
-                    spare,
-                    scratch,
-                    ..
-                },
-            ) = self.parts();
-            let (square, other) = lanes.square_times(value, spare, window_bits, modulus, scratch);
-            other.copy_from_slice(square);
+            let mut x = self.operands();
+            x.square(window_bits);
+            x.end();
         }
     }
 
     /// The entry for the digit 0: one in Montgomery form, and `first` in the lane of row 0.
     fn first_entries(&mut self, first: &[Limb], has_row_0: bool, entry: &mut [L::Limb]) {
-        let lanes = self.lanes;
-        let (
-            modulus,
-            Operands {
-                r2,
-                factor,
-                scratch,
-                ..
-            },
-        ) = self.parts();
-        set_one::<L>(factor);
-        lanes.mul(entry, r2, factor, modulus, scratch);
+        let mut x = self.operands();
+        x.set_one();
+        entry.copy_from_slice(x.value);
         if has_row_0 {
             self.load(|_| first, first.len() as u32 * Limb::BITS, 0);
             let digits = self.reduced_value().chunks_exact(L::COUNT);
@@ -140,7 +94,7 @@ pub(crate) fn powers<L: Lanes>(lanes: L, powers: FixedPowers<'_, '_>) {
     }
     scrubbed(|| {
         let mut workspace = Workspace::new(lanes, table.form().limbs);
-        workspace.import_moduli(&[table.modulus(); MAX_COUNT]);
+        workspace.import_moduli(&[table.modulus()]);
         let most = exponents.len().div_ceil(L::COUNT).min(AT_A_TIME);
         let mut groups = Groups::new(table, exponent_bits, most, workspace);
         let shares = exponents.chunks(most * L::COUNT);
@@ -180,11 +134,16 @@ struct Groups<'a, L: Lanes> {
     /// The place for the next product; swapped with `values`. Nothing is copied: see
     /// [`Lanes::step`].
     spare: Buffer<L::Limb>,
-    workspace: Workspace<L>,
+    workspace: Workspace<'a, L>,
 }
 
 impl<'a, L: Lanes> Groups<'a, L> {
-    fn new(table: &'a Table, exponent_bits: u32, groups: usize, workspace: Workspace<L>) -> Self {
+    fn new(
+        table: &'a Table,
+        exponent_bits: u32,
+        groups: usize,
+        workspace: Workspace<'a, L>,
+    ) -> Self {
         let (rows, limbs) = (table.digit_count(exponent_bits), table.form().limbs);
         Self {
             table,
@@ -218,8 +177,7 @@ impl<'a, L: Lanes> Groups<'a, L> {
     fn multiply(&mut self, groups: usize) {
         let (rows, limbs) = (self.recoded.len(), self.table.form().limbs);
         let table = self.table.rows();
-        let lanes = self.workspace.lanes;
-        let (modulus, Operands { entry, scratch, .. }) = self.workspace.parts();
+        let (lanes, x) = (self.workspace.lanes, self.workspace.operands());
         for row in (0..rows).rev() {
             let is_first = row + 1 == rows;
             for group in 0..groups {
@@ -233,7 +191,7 @@ impl<'a, L: Lanes> Groups<'a, L> {
                 }
                 let number = group * limbs..(group + 1) * limbs;
                 let (value, out) = (&self.values[number.clone()], &mut self.spare[number]);
-                let factor = if is_first { &mut *out } else { &mut *entry };
+                let factor = if is_first { &mut *out } else { &mut *x.entry };
                 if !table.are_public() {
                     lanes.select_of_row(factor, table.row(row), digits);
                 } else if is_first || row == 0 || digits.iter().any(|digit| *digit != 0) {
@@ -244,7 +202,7 @@ impl<'a, L: Lanes> Groups<'a, L> {
                     continue;
                 }
                 if !is_first {
-                    lanes.mul(out, value, entry, modulus, scratch);
+                    lanes.mul(out, value, x.entry, x.modulus, x.scratch);
                 }
             }
             mem::swap(&mut self.values, &mut self.spare);
@@ -256,10 +214,29 @@ impl<'a, L: Lanes> Groups<'a, L> {
         let limbs = self.table.form().limbs;
         let values = self.values.chunks_exact(limbs);
         for (value, out) in values.zip(out.chunks_mut(L::COUNT)) {
-            self.workspace.parts().1.value.copy_from_slice(value);
+            self.workspace.operands().value.copy_from_slice(value);
             let bits = self.table.modulus().bits();
             self.workspace
                 .store(bits, out.iter_mut().map(|out| &mut **out));
         }
     }
+}
+
+/// Words in a cache line of x86-64.
+#[cfg(target_arch = "x86_64")]
+const LINE_WORDS: usize = 8;
+
+/// Starts to load words into the second-level cache, on x86-64. Results never depend on it. The
+/// addresses must be public.
+#[inline]
+#[allow(unsafe_code)]
+fn prefetch(words: &[u64]) {
+    #[cfg(target_arch = "x86_64")]
+    for word in words.iter().step_by(LINE_WORDS).chain(words.last()) {
+        use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: every x86-64 processor has SSE. The address is that of a word.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(core::ptr::from_ref(word).cast()) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = words;
 }

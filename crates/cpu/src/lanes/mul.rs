@@ -22,7 +22,7 @@ use crypto_bigint::{Limb, Unsigned};
 
 use super::Lanes;
 use super::convert::MAX_COUNT;
-use super::workspace::{Operands, Workspace};
+use super::workspace::Workspace;
 
 /// Consecutive products with equally wide moduli, and the places of their results.
 ///
@@ -31,9 +31,6 @@ use super::workspace::{Operands, Workspace};
 pub(crate) trait Run<'a> {
     /// The number of products, at least 1.
     fn count(&self) -> usize;
-
-    /// The width of the moduli in bits.
-    fn bits(&self) -> u32;
 
     /// The moduli of a group.
     fn moduli(&self, group: Range<usize>) -> [ModulusRef<'a>; MAX_COUNT];
@@ -93,10 +90,6 @@ impl<'a, U: Unsigned> Run<'a> for Products<'a, U> {
         self.batch.len()
     }
 
-    fn bits(&self) -> u32 {
-        bits(&self.batch[0])
-    }
-
     fn moduli(&self, group: Range<usize>) -> [ModulusRef<'a>; MAX_COUNT] {
         self.each_lane(group, |product| ModulusRef::of(product.params))
     }
@@ -124,7 +117,7 @@ impl<'a, U: Unsigned> Run<'a> for Products<'a, U> {
 
 /// Computes the products of a run on `lanes`.
 pub(crate) fn multiply<L: Lanes>(lanes: L, form: Form, run: &mut dyn Run<'_>) {
-    let width = run.bits();
+    let width = run.moduli(0..1)[0].bits();
     let limbs = L::limb_count(width);
     let shift = match form {
         Form::Ordinary => 0,
@@ -140,7 +133,7 @@ pub(crate) fn multiply<L: Lanes>(lanes: L, form: Form, run: &mut dyn Run<'_>) {
             if !run.same_moduli(group.clone(), prepared.clone()) {
                 let moduli = run.moduli(group.clone());
                 match form {
-                    Form::Ordinary => workspace.prepare_moduli(&moduli),
+                    Form::Ordinary => workspace.prepare_powers(&moduli),
                     Form::Montgomery => workspace.import_moduli(&moduli),
                 }
                 prepared = group.clone();
@@ -148,38 +141,17 @@ pub(crate) fn multiply<L: Lanes>(lanes: L, form: Form, run: &mut dyn Run<'_>) {
             let factors = run.factors(group.clone());
             workspace.load(|lane| factors[lane][0], width, 0);
             workspace.load_factor(|lane| factors[lane][1], width, shift);
-            workspace.multiply(form);
+            let mut x = workspace.operands();
+            match form {
+                Form::Ordinary => x.product(),
+                Form::Montgomery => {
+                    x.multiply_by_factor();
+                    x.end();
+                }
+            }
             workspace.store(width, run.results(group).into_iter());
         }
     });
-}
-
-impl<L: Lanes> Workspace<L> {
-    /// Replaces `value` by its product with `factor`.
-    fn multiply(&mut self, form: Form) {
-        let lanes = self.lanes;
-        let (
-            modulus,
-            Operands {
-                r2,
-                value,
-                spare,
-                factor,
-                scratch,
-                ..
-            },
-        ) = self.parts();
-        match form {
-            Form::Ordinary => {
-                lanes.mul(spare, value, r2, modulus, scratch);
-                lanes.mul(value, spare, factor, modulus, scratch);
-            }
-            Form::Montgomery => {
-                lanes.mul(spare, value, factor, modulus, scratch);
-                value.copy_from_slice(spare);
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -208,12 +180,13 @@ mod tests {
         batch_mod_mul(&batch, &mut out, |run| {
             let all = 0..run.count();
             // Unused lanes repeat the last one.
-            let moduli = run.moduli(all.clone()).map(|params| params.limbs.len());
-            assert_eq!(moduli, [(run.bits() / Limb::BITS) as usize; MAX_COUNT]);
+            let bits = run.moduli(0..1)[0].bits();
+            let moduli = run.moduli(all.clone()).map(|params| params.bits());
+            assert_eq!(moduli, [bits; MAX_COUNT]);
             let factors = [a.as_limbs(), b.as_limbs()];
             assert_eq!(run.factors(all.clone()), [factors; MAX_COUNT]);
             let places = run.results(all).map(|place| place.len());
-            runs.borrow_mut().push((run.count(), run.bits(), places));
+            runs.borrow_mut().push((run.count(), bits, places));
         })
         .unwrap();
         let bits = Limb::BITS;

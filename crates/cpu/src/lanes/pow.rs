@@ -1,14 +1,14 @@
 //! The ladder: a fixed window, with a multiplication for every digit, 0 included.
 
-use batch_modexp_core::engine::{Moduli, SecretPowers};
+use batch_modexp_core::engine::SecretPowers;
 use batch_modexp_core::width::scrubbed;
 use batch_modexp_core::window::{Window, recode_into};
 use crypto_bigint::Limb;
 
+use super::Lanes;
 use super::convert::MAX_COUNT;
-use super::products::{each_lane, groups, same};
-use super::workspace::{Buffer, Operands, Workspace, flat, set_one};
-use super::{Lanes, Step, Table};
+use super::products::groups;
+use super::workspace::{Buffer, Operands, Workspace, flat, set_power_of_two};
 
 /// Computes powers on `lanes`.
 pub(crate) fn pow<L: Lanes>(lanes: L, powers: SecretPowers<'_>) {
@@ -24,12 +24,10 @@ pub(crate) fn pow<L: Lanes>(lanes: L, powers: SecretPowers<'_>) {
         // The digits of one exponent, and of all lanes: the least significant ones, then the next.
         let mut recoded = Buffer::zeros(window.digit_count(exponent_bits));
         let mut digits = Buffer::zeros(recoded.len() * L::COUNT);
-        let mut prepared: Moduli<'_> = &[];
         let exponents = powers.exponents.chunks(L::COUNT);
         for ((group, range), exponents) in groups::<L>(powers.moduli).zip(exponents) {
-            if !same(group, prepared) {
-                workspace.prepare_moduli(&each_lane(group));
-                prepared = group;
+            if workspace.changes_to(group) {
+                workspace.prepare_powers(group);
             }
             workspace.load(flat(&powers.bases[range.clone()], size), width, 0);
             let exponent = |lane: usize| exponents[lane.min(exponents.len() - 1)];
@@ -40,79 +38,55 @@ pub(crate) fn pow<L: Lanes>(lanes: L, powers: SecretPowers<'_>) {
     });
 }
 
-impl<L: Lanes> Workspace<L> {
+impl<L: Lanes> Workspace<'_, L> {
     /// Replaces bases by powers, both in ordinary form. The powers are at most
     /// `(BOUND - 1) * modulus`.
     ///
     /// The order of operations and addresses depends only on the exponent length.
     fn pow(&mut self, window: Window, digits: &[u8]) {
         let lanes = self.lanes;
-        self.fill_table();
-        let (
-            modulus,
-            Operands {
-                mut value,
-                mut spare,
-                factor,
-                entry,
-                table,
-                scratch,
-                ..
-            },
-        ) = self.parts();
-
+        let x = &mut self.operands();
+        x.fill_table();
+        lanes.extend_entries(x);
         let mut digits = digits.rchunks(L::COUNT);
         // Without digits, start with entry 0, which is one.
         let top = digits.next().unwrap_or(&[0; MAX_COUNT][..L::COUNT]);
-        lanes.open(value, entry, table, top);
+        lanes.select(x.entry, x.table, top);
+        let limbs = x.value.len();
+        x.value.copy_from_slice(&x.entry[..limbs]);
         for digit in digits {
-            let step = Step {
-                squarings: window.bits(),
-                table,
-                digits: digit,
-                entry,
-                value,
-                spare,
-            };
-            (value, spare) = lanes.step(step, modulus, scratch);
+            lanes.step(window.bits(), digit, x);
         }
-
-        // Leaves Montgomery form. A product `T` is reduced below `T / R + (BOUND - 1) * modulus`.
-        // With `T < (BOUND + 1/2) * modulus < R` it is at most `(BOUND - 1) * modulus`.
-        set_one::<L>(factor);
-        lanes.mul(spare, value, factor, modulus, scratch);
-        // Both buffers get the result, since they may have been swapped.
-        value.copy_from_slice(spare);
+        x.leave();
     }
+}
 
-    /// Fills the table with `base^0, base^1, ..` in Montgomery form.
-    fn fill_table(&mut self) {
-        let lanes = self.lanes;
-        let (
+impl<L: Lanes> Operands<'_, L> {
+    /// Fills the table with `value^0, value^1, ..` in Montgomery form. The value is in ordinary
+    /// form.
+    pub(super) fn fill_table(&mut self) {
+        let (lanes, modulus, limbs) = (self.lanes, self.modulus, self.value.len());
+        let entry_len = self.entry.len();
+        set_power_of_two::<L>(self.factor, 0);
+        let (zeroth, rest) = self.table.split_at_mut(entry_len);
+        let first = &mut rest[..limbs];
+        lanes.mul(
+            &mut zeroth[..limbs],
+            self.r2,
+            self.factor,
             modulus,
-            Operands {
-                r2,
-                value,
-                spare,
-                factor,
-                entry,
-                table,
-                scratch,
-                ..
-            },
-        ) = self.parts();
-
-        set_one::<L>(factor);
-        lanes.mul(spare, r2, factor, modulus, scratch);
-        lanes.mul(factor, r2, value, modulus, scratch);
-        let table = Table {
-            entries: table,
-            entry_len: entry.len(),
-            one: spare,
-            base: factor,
-            spare: value,
-        };
-        lanes.fill_table(table, modulus, scratch);
+            self.scratch,
+        );
+        lanes.mul(first, self.r2, self.value, modulus, self.scratch);
+        for i in 2..self.table.len() / entry_len {
+            let (powers, rest) = self.table.split_at_mut(i * entry_len);
+            let power = |i: usize| &powers[i * entry_len..][..limbs];
+            let out = &mut rest[..limbs];
+            match i % 2 {
+                0 => lanes.square(out, power(i / 2), modulus, self.scratch),
+                _ => lanes.mul(out, power(i - 1), power(1), modulus, self.scratch),
+            }
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //! a multiple of the factor wherever the power is right.
 
 use alloc::vec::Vec;
+use core::mem;
 
 use batch_modexp_core::engine::{Comparison, Exponent, MASK_BITS, Moduli};
 use batch_modexp_core::monty::inverse;
@@ -15,9 +16,8 @@ use crypto_bigint::{Choice, CtEq, Limb};
 use zeroize::Zeroize;
 
 use super::convert::MAX_COUNT;
-use super::products::{each_lane, raise, same};
 use super::reduce::{Halves, add, negate};
-use super::workspace::{Buffer, Operands, Workspace, set_one};
+use super::workspace::{Buffer, Workspace};
 use super::{Lanes, Modulus};
 
 /// Bits of an operand above those of the factor. With `B = 2^(width + MASK_BITS)`, which is above
@@ -68,9 +68,7 @@ pub(crate) fn powers_agree<L: Lanes>(lanes: L, comparison: &Comparison<'_>) -> V
 
 /// One of the two factors of each lane.
 struct Side<'a, L: Lanes> {
-    workspace: Workspace<L>,
-    /// The factors that the workspace is prepared for.
-    prepared: Moduli<'a>,
+    workspace: Workspace<'a, L>,
     /// The bits of the factors' limbs.
     width: u32,
     /// `S^2` modulo the factors: see [`Halves`].
@@ -88,7 +86,6 @@ impl<'a, L: Lanes> Side<'a, L> {
         let limbs = L::limb_count(width + HEADROOM);
         Self {
             workspace: Workspace::new(lanes, limbs),
-            prepared: &[],
             width,
             s2: Buffer::zeros(limbs),
             multiple: Buffer::zeros(limbs),
@@ -99,12 +96,11 @@ impl<'a, L: Lanes> Side<'a, L> {
 
     /// Imports the factor of every lane, and multiplies it by the number that its mask gives.
     fn prepare(&mut self, group: Moduli<'a>, masks: Option<&[u16]>) {
-        let is_new = !same(group, self.prepared);
+        let is_new = self.workspace.changes_to(group);
         if is_new {
-            self.workspace.prepare_products(&each_lane(group));
-            self.s2.copy_from_slice(self.workspace.parts().1.r2);
+            self.workspace.prepare_products(group);
+            self.s2.copy_from_slice(self.workspace.operands().r2);
             self.workspace.raise_r2(self.width);
-            self.prepared = group;
         }
         match masks {
             Some(masks) => self.multiply_by(|lane| masks[lane.min(masks.len() - 1)]),
@@ -116,22 +112,22 @@ impl<'a, L: Lanes> Side<'a, L> {
     /// `multiple = mask * factor` in every lane, for an odd mask.
     fn multiply_by(&mut self, mask: impl Fn(usize) -> u16) {
         let lanes = self.workspace.lanes;
-        let (modulus, Operands { scratch, .. }) = self.workspace.parts();
+        let x = self.workspace.operands();
         let digit_mask = (1 << L::RADIX_BITS) - 1;
         for lane in 0..L::COUNT {
             let mask = u64::from(mask(lane) | 1) & ((1 << MASK_BITS) - 1);
             let mut carry = 0;
-            for (multiple, limb) in self.multiple.iter_mut().zip(modulus.limbs) {
+            for (multiple, limb) in self.multiple.iter_mut().zip(x.modulus.limbs) {
                 // The sum is below 2^64: a digit of at most 52 bits, a mask of at most 12.
                 let product = L::lane(limb, lane) * mask + carry;
                 L::set_lane(multiple, lane, product & digit_mask);
                 carry = product >> L::RADIX_BITS;
             }
-            let neg_inv = L::lane(modulus.neg_inv, lane).wrapping_mul(inverse(mask));
+            let neg_inv = L::lane(x.modulus.neg_inv, lane).wrapping_mul(inverse(mask));
             L::set_lane(&mut self.neg_inv[0], lane, neg_inv & digit_mask);
         }
         let constants = &mut self.constants;
-        lanes.prepare(constants, &self.multiple, &self.neg_inv[0], scratch);
+        lanes.prepare(constants, &self.multiple, &self.neg_inv[0], x.scratch);
     }
 
     /// Clears the verdict of each lane in which `bases ^ exponent` differs from `expected` modulo
@@ -142,41 +138,23 @@ impl<'a, L: Lanes> Side<'a, L> {
         [bases, expected]: &[Halves<L>; 2],
         verdict: &mut [Choice; MAX_COUNT],
     ) {
-        let lanes = self.workspace.lanes;
-        let (
-            factor_itself,
-            Operands {
-                r2,
-                value,
-                spare,
-                factor,
-                table,
-                scratch,
-                ..
+        let (lanes, mut x) = (self.workspace.lanes, self.workspace.operands());
+        let factor = mem::replace(
+            &mut x.modulus,
+            Modulus {
+                limbs: &self.multiple,
+                neg_inv: &self.neg_inv[0],
+                constants: &self.constants,
             },
-        ) = self.workspace.parts();
-        let multiple = Modulus {
-            limbs: &self.multiple,
-            neg_inv: &self.neg_inv[0],
-            constants: &self.constants,
-        };
-        let (base, ordinary) = table.split_at_mut(value.len());
-        bases.fold(lanes, ordinary, &self.s2, multiple, scratch);
-        lanes.mul(base, ordinary, r2, multiple, scratch);
-        value.copy_from_slice(base);
-        let numbers = [value, spare];
-        let (power, spare, lacks_base) = raise(lanes, numbers, base, exponent, multiple, scratch);
-        set_one::<L>(factor);
-        // The product of a Montgomery form and an ordinary number is an ordinary number.
-        let last = if lacks_base { ordinary } else { &mut *factor };
-        lanes.mul(spare, power, last, multiple, scratch);
+        );
+        bases.fold(lanes, x.value, &self.s2, x.modulus, x.scratch);
+        x.raise(exponent);
         // The difference of the expected and the computed power, plus multiples.
-        negate::<L>(spare, multiple.limbs, LIFT);
-        expected.fold(lanes, power, &self.s2, multiple, scratch);
-        add::<L>(power, spare);
-        lanes.mul(spare, power, factor, factor_itself, scratch);
-        // Either buffer may be the value of the workspace.
-        power.copy_from_slice(spare);
+        negate::<L>(x.spare, x.modulus.limbs, LIFT);
+        expected.fold(lanes, x.value, &self.s2, x.modulus, x.scratch);
+        add::<L>(x.value, x.spare);
+        x.modulus = factor;
+        x.leave();
 
         let mut bits = [0; MAX_COUNT];
         for digits in self.workspace.reduced_value().chunks_exact(L::COUNT) {

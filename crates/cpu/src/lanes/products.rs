@@ -1,17 +1,15 @@
 //! Products, and powers with public exponents, for flat numbers: see
 //! [`engine`](batch_modexp_core::engine).
 
+use core::mem;
 use core::ops::Range;
-use core::{array, mem};
 
 use batch_modexp_core::engine::{Exponent, Moduli};
-use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
 
-use super::convert::MAX_COUNT;
-use super::workspace::{Operands, Workspace, flat, set_one};
-use super::{Lanes, Modulus};
+use super::Lanes;
+use super::workspace::{Operands, Workspace, flat, set_power_of_two};
 
 /// Groups of moduli, at most one for each lane, and their ranges in a flat buffer.
 pub(super) fn groups<L: Lanes>(
@@ -39,15 +37,13 @@ pub(crate) fn products<L: Lanes>(
     scrubbed(|| {
         let mut workspace = Workspace::new(lanes, L::limb_count(width));
         let excess = workspace.excess(width);
-        let mut prepared: Moduli<'_> = &[];
         for (group, range) in groups::<L>(moduli) {
-            if !same(group, prepared) {
-                workspace.prepare_products(&each_lane(group));
-                prepared = group;
+            if workspace.changes_to(group) {
+                workspace.prepare_products(group);
             }
             workspace.load(flat(&a[range.clone()], size), width, excess);
             workspace.load_factor(flat(&b[range.clone()], size), width, excess);
-            multiply(&mut workspace);
+            workspace.operands().product();
             workspace.store_product(width, out[range].chunks_exact_mut(size));
         }
     });
@@ -66,108 +62,60 @@ pub(crate) fn public_powers<L: Lanes>(
     let width = size as u32 * Limb::BITS;
     scrubbed(|| {
         let mut workspace = Workspace::new(lanes, L::limb_count(width));
-        let mut prepared: Moduli<'_> = &[];
         for (group, range) in groups::<L>(moduli) {
-            if !same(group, prepared) {
-                workspace.prepare_moduli(&each_lane(group));
-                prepared = group;
+            if workspace.changes_to(group) {
+                workspace.prepare_powers(group);
             }
             workspace.load(flat(&bases[range.clone()], size), width, 0);
-            public_power(&mut workspace, exponent);
+            workspace.operands().raise(exponent);
             workspace.store(width, out[range].chunks_exact_mut(size));
         }
     });
 }
 
-/// Replaces bases by their products with the factors, both times `2^excess`. The products are below
-/// `(2 * BOUND - 1) * modulus`.
-///
-/// With `S = 2^width` and `R = S * 2^excess`,
-/// `(a * 2^excess * S^2 / R) * b * 2^excess / R = a * b`. Imported numbers are below R, and
-/// `S^2 mod modulus` is below the modulus, so the first product is below `BOUND * modulus`. The
-/// second one is then below `BOUND * modulus + (BOUND - 1) * modulus`: see [`Lanes::mul`].
-fn multiply<L: Lanes>(workspace: &mut Workspace<L>) {
-    let lanes = workspace.lanes;
-    let (
-        modulus,
-        Operands {
-            r2: s2,
-            value,
-            spare,
-            factor,
-            scratch,
-            ..
-        },
-    ) = workspace.parts();
-    lanes.mul(spare, value, s2, modulus, scratch);
-    lanes.mul(value, spare, factor, modulus, scratch);
-}
-
-/// Replaces bases by their powers, both in ordinary form.
-fn public_power<L: Lanes>(workspace: &mut Workspace<L>, exponent: Exponent<'_>) {
-    let lanes = workspace.lanes;
-    let (
-        modulus,
-        Operands {
-            r2,
-            value,
-            spare,
-            factor,
-            table,
-            scratch,
-            ..
-        },
-    ) = workspace.parts();
-    let (base, rest) = table.split_at_mut(value.len());
-    let ordinary = &mut rest[..value.len()];
-    ordinary.copy_from_slice(value);
-    lanes.mul(base, ordinary, r2, modulus, scratch);
-    value.copy_from_slice(base);
-    let numbers = [value, spare];
-    let (power, spare, lacks_base) = raise(lanes, numbers, base, exponent, modulus, scratch);
-    // The product of a Montgomery form and an ordinary number is an ordinary number.
-    set_one::<L>(factor);
-    let last = if lacks_base { ordinary } else { factor };
-    lanes.mul(spare, power, last, modulus, scratch);
-    // Either buffer may be the value of the workspace.
-    power.copy_from_slice(spare);
-}
-
-/// Raises `value`, which equals `base`, to a public power; both are in Montgomery form.
-///
-/// Leaves out the last product with the base, which an odd exponent above 1 ends with. Returns the
-/// buffer with the result, the other one, and whether that product is missing.
-pub(super) fn raise<'a, L: Lanes>(
-    lanes: L,
-    [mut value, mut spare]: [&'a mut [L::Limb]; 2],
-    base: &[L::Limb],
-    exponent: Exponent<'_>,
-    modulus: Modulus<'_, L::Limb>,
-    scratch: &mut [L::Limb],
-) -> (&'a mut [L::Limb], &'a mut [L::Limb], bool) {
-    let (mut squarings, mut lacks_base) = (0, false);
-    for (is_set, is_last) in exponent.lower_bits() {
-        squarings += 1;
-        if is_set || is_last {
-            (value, spare) = lanes.square_times(value, spare, squarings, modulus, scratch);
-            squarings = 0;
-        }
-        lacks_base = is_set && is_last;
-        if is_set && !is_last {
-            lanes.mul(spare, value, base, modulus, scratch);
-            mem::swap(&mut value, &mut spare);
-        }
+impl<L: Lanes> Operands<'_, L> {
+    /// Replaces `value` by its product with `factor`, in ordinary form.
+    ///
+    /// With `R^2` in `r2`, the first product converts `value` to Montgomery form. With `S^2`, where
+    /// `S = 2^width` and `R = S * 2^excess`, both numbers are given times `2^excess`, since
+    /// `(a * 2^excess * S^2 / R) * b * 2^excess / R = a * b`. Imported numbers are below R, and
+    /// `S^2 mod modulus` is below the modulus, so the first product is below `BOUND * modulus`. The
+    /// second one is then below `(2 * BOUND - 1) * modulus`: see [`Lanes::mul`].
+    pub(super) fn product(&mut self) {
+        let (lanes, modulus) = (self.lanes, self.modulus);
+        lanes.mul(self.spare, self.value, self.r2, modulus, self.scratch);
+        lanes.mul(self.value, self.spare, self.factor, modulus, self.scratch);
     }
-    (value, spare, lacks_base)
-}
 
-/// The modulus of each lane; unused lanes repeat the last one.
-pub(super) fn each_lane<'a>(group: Moduli<'a>) -> [ModulusRef<'a>; MAX_COUNT] {
-    array::from_fn(|lane| group[lane.min(group.len() - 1)])
-}
-
-/// Whether the moduli are the same references, lane by lane.
-pub(super) fn same(group: Moduli<'_>, prepared: Moduli<'_>) -> bool {
-    let pairs = || group.iter().zip(prepared);
-    group.len() <= prepared.len() && pairs().all(|(a, b)| a.is_same(b))
+    /// Raises `value` to a public power, both in ordinary form. Leaves the result in `spare` too.
+    ///
+    /// The product of a Montgomery form and an ordinary number is an ordinary number. An odd
+    /// exponent above 1 therefore ends with a product with the ordinary base, and others with one.
+    pub(super) fn raise(&mut self, exponent: Exponent<'_>) {
+        let (lanes, modulus, limbs) = (self.lanes, self.modulus, self.value.len());
+        let (base, rest) = self.table.split_at_mut(limbs);
+        let ordinary = &mut rest[..limbs];
+        ordinary.copy_from_slice(self.value);
+        lanes.mul(base, ordinary, self.r2, modulus, self.scratch);
+        self.value.copy_from_slice(base);
+        set_power_of_two::<L>(self.factor, 0);
+        let (mut squarings, mut last) = (0, &*self.factor);
+        for (is_set, is_last) in exponent.lower_bits() {
+            squarings += 1;
+            if is_set || is_last {
+                let (value, spare) = (&mut self.value, &mut self.spare);
+                lanes.square_times(value, spare, squarings, modulus, self.scratch);
+                squarings = 0;
+            }
+            if is_set && is_last {
+                last = ordinary;
+            } else if is_set {
+                lanes.mul(self.spare, self.value, base, modulus, self.scratch);
+                mem::swap(&mut self.value, &mut self.spare);
+            }
+        }
+        lanes.mul(self.spare, self.value, last, modulus, self.scratch);
+        mem::swap(&mut self.value, &mut self.spare);
+        self.end();
+    }
 }

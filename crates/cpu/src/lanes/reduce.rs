@@ -6,8 +6,8 @@ use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
 
 use super::convert::MAX_COUNT;
-use super::products::{each_lane, same};
-use super::workspace::{Buffer, Operands, Workspace, flat, set_power_of_two};
+use super::products::groups;
+use super::workspace::{Buffer, Workspace, flat, set_power_of_two};
 use super::{Lanes, Modulus};
 
 /// Bits of an operand above those of the modulus: one gives `R > 2 * BOUND^2 * 2^width`. A folded
@@ -19,84 +19,29 @@ const HEADROOM: u32 = 1;
 pub(crate) fn reduce<L: Lanes>(lanes: L, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
     let Some(first) = moduli.first() else { return };
     let (size, half) = (numbers.len() / moduli.len(), first.limbs.len());
+    let width = first.bits();
     scrubbed(|| {
-        let mut remainders = Remainders::new(lanes, half);
-        for (group, start) in moduli.chunks(L::COUNT).zip((0..).step_by(L::COUNT)) {
-            let end = start + group.len();
-            remainders.prepare(group);
-            remainders.reduce(&numbers[start * size..end * size], size);
-            let out = out[start * half..end * half].chunks_exact_mut(half);
-            remainders.workspace.store(half as u32 * Limb::BITS, out);
+        let mut workspace = Workspace::new(lanes, L::limb_count(width + HEADROOM));
+        let mut halves = Halves::new(&workspace);
+        // R modulo the moduli: a product with it only reduces.
+        let mut r = Buffer::zeros(workspace.limbs());
+        let numbers = numbers.chunks(L::COUNT * size);
+        for ((group, range), numbers) in groups::<L>(moduli).zip(numbers) {
+            if workspace.changes_to(group) {
+                workspace.prepare_products(group);
+                let excess = workspace.excess(width);
+                let x = workspace.operands();
+                // `S^2 * 2^(2 * excess) / R` is R.
+                set_power_of_two::<L>(x.factor, 2 * excess);
+                lanes.mul(&mut r, x.r2, x.factor, x.modulus, x.scratch);
+            }
+            halves.load(&mut workspace, numbers, size, half);
+            let x = workspace.operands();
+            halves.fold(lanes, x.spare, x.r2, x.modulus, x.scratch);
+            lanes.mul(x.value, x.spare, &r, x.modulus, x.scratch);
+            workspace.store(width, out[range].chunks_exact_mut(half));
         }
     });
-}
-
-struct Remainders<'a, L: Lanes> {
-    workspace: Workspace<L>,
-    /// The moduli that the workspace is prepared for.
-    prepared: Moduli<'a>,
-    /// The number of limbs of crypto-bigint in a modulus.
-    half: usize,
-    /// R modulo the moduli: a product with it only reduces.
-    r: Buffer<L::Limb>,
-    numbers: Halves<L>,
-}
-
-impl<'a, L: Lanes> Remainders<'a, L> {
-    fn new(lanes: L, half: usize) -> Self {
-        let limbs = L::limb_count(half as u32 * Limb::BITS + HEADROOM);
-        let workspace = Workspace::new(lanes, limbs);
-        Self {
-            prepared: &[],
-            half,
-            r: Buffer::zeros(limbs),
-            numbers: Halves::new(&workspace),
-            workspace,
-        }
-    }
-
-    /// Imports the modulus of every lane.
-    fn prepare(&mut self, group: Moduli<'a>) {
-        if same(group, self.prepared) {
-            return;
-        }
-        self.workspace.prepare_products(&each_lane(group));
-        self.prepared = group;
-        let excess = self.workspace.excess(self.half as u32 * Limb::BITS);
-        let lanes = self.workspace.lanes;
-        let (
-            modulus,
-            Operands {
-                r2: s2,
-                factor,
-                scratch,
-                ..
-            },
-        ) = self.workspace.parts();
-        // S^2 * 2^(2 * excess) / R is R.
-        set_power_of_two::<L>(factor, 2 * excess);
-        lanes.mul(&mut self.r, s2, factor, modulus, scratch);
-    }
-
-    /// Reduces numbers of `size` limbs of crypto-bigint, one for each lane. The remainders are the
-    /// values of the workspace.
-    fn reduce(&mut self, numbers: &[Limb], size: usize) {
-        let workspace = &mut self.workspace;
-        self.numbers.load(workspace, numbers, size, self.half);
-        let lanes = workspace.lanes;
-        let (
-            modulus,
-            Operands {
-                r2: s2,
-                value,
-                spare,
-                scratch,
-                ..
-            },
-        ) = workspace.parts();
-        self.numbers.fold(lanes, spare, s2, modulus, scratch);
-        lanes.mul(value, spare, &self.r, modulus, scratch);
-    }
 }
 
 /// The low and the high half of the number in each lane; the low half is as wide as the moduli.
@@ -108,7 +53,7 @@ pub(super) struct Halves<L: Lanes> {
 }
 
 impl<L: Lanes> Halves<L> {
-    pub(super) fn new(workspace: &Workspace<L>) -> Self {
+    pub(super) fn new(workspace: &Workspace<'_, L>) -> Self {
         Self {
             low_and_high: Buffer::zeros(2 * workspace.limbs()),
         }
@@ -118,7 +63,7 @@ impl<L: Lanes> Halves<L> {
     /// of `workspace`.
     pub(super) fn load(
         &mut self,
-        workspace: &mut Workspace<L>,
+        workspace: &mut Workspace<'_, L>,
         numbers: &[Limb],
         size: usize,
         half: usize,

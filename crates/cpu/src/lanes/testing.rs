@@ -10,7 +10,7 @@ use num_bigint::BigUint;
 
 pub(crate) use self::squarings::check_squarings;
 use super::pow::window;
-use super::{LARGEST_WINDOW, Lanes, Modulus, Step, Table};
+use super::{LARGEST_WINDOW, Lanes, Modulus, Operands};
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): reproducible test data.
 pub(crate) struct Random(pub(crate) u64);
@@ -247,7 +247,7 @@ pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
     let modulus = prepared.modulus();
     for squarings in 1..=6 {
         let entries: Vec<Vec<BigUint>> = (0..1 << squarings).map(|_| numbers()).collect();
-        let table: Vec<L::Limb> = entries
+        let mut table: Vec<L::Limb> = entries
             .iter()
             .flat_map(|entry| pack::<L>(entry, limbs))
             .collect();
@@ -257,18 +257,20 @@ pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
                 .map(|lane| (first + lane) % entries.len())
                 .collect();
             let start = numbers();
-            let mut value = pack::<L>(&start, limbs);
-            // The old content must not matter.
-            let mut entry = pack::<L>(&numbers(), limbs);
-            let step = Step {
-                squarings,
-                table: &table,
-                digits: &digits.iter().map(|digit| *digit as u8).collect::<Vec<_>>(),
-                entry: &mut entry,
-                value: &mut value,
+            let mut x = Operands {
+                lanes,
+                modulus,
+                r2: &mut [],
+                value: &mut pack::<L>(&start, limbs),
                 spare: &mut vec![L::ZERO; limbs],
+                factor: &mut [],
+                // The old content must not matter.
+                entry: &mut pack::<L>(&numbers(), limbs),
+                table: &mut table,
+                scratch: &mut scratch,
             };
-            let (value, _) = lanes.step(step, modulus, &mut scratch);
+            let of_lanes: Vec<u8> = digits.iter().map(|digit| *digit as u8).collect();
+            lanes.step(squarings, &of_lanes, &mut x);
             for lane in 0..L::COUNT {
                 let m = &moduli[lane];
                 let r_inv = (&r % m).modinv(m).unwrap();
@@ -276,7 +278,7 @@ pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
                     &number * &number * &r_inv % m
                 });
                 let expected = squared * &entries[digits[lane]][lane] * r_inv % m;
-                let power = unpack::<L>(value, lane);
+                let power = unpack::<L>(x.value, lane);
                 assert!(power < m * L::BOUND, "{bits} bits, {squarings} squarings");
                 assert_eq!(power % m, expected, "{bits} bits, {squarings} squarings");
             }
@@ -284,7 +286,7 @@ pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
     }
 }
 
-/// Fills tables for windows of all sizes, opens with every digit, and takes a step with another
+/// Fills tables for windows of all sizes, looks up every digit, and takes a step with another
 /// one. Compares with big integers: the residue, and that numbers stay below the bound.
 pub(crate) fn check_ladder<L: Lanes>(lanes: L, bits: u32) {
     let limbs = L::limb_count(bits);
@@ -310,16 +312,10 @@ pub(crate) fn check_ladder<L: Lanes>(lanes: L, bits: u32) {
     let mut scratch = vec![L::ZERO; L::scratch_len(limbs)];
     let prepared = Prepared::new(lanes, &moduli, limbs, &mut scratch);
     let modulus = prepared.modulus();
-    let ones_r: Vec<BigUint> = moduli.iter().map(|m| &r % m).collect();
-    // Not in Montgomery form.
-    let plain: Vec<BigUint> = moduli
-        .iter()
-        .zip(&bases)
-        .map(|(m, base)| base * (&r % m).modinv(m).unwrap() % m)
-        .collect();
+    let r2: Vec<BigUint> = moduli.iter().map(|m| &r * &r % m).collect();
     let check = |limbs: &[L::Limb], lane: usize, exponent: usize| {
         let m = &moduli[lane];
-        let expected = plain[lane].modpow(&BigUint::from(exponent), m) * &r % m;
+        let expected = bases[lane].modpow(&BigUint::from(exponent), m) * &r % m;
         let power = unpack::<L>(limbs, lane);
         assert!(
             &power * 2u8 < m * (2 * L::BOUND + 1),
@@ -336,40 +332,35 @@ pub(crate) fn check_ladder<L: Lanes>(lanes: L, bits: u32) {
     };
     for window in (shortest..=LARGEST_WINDOW).map(|bits| Window::new(bits).unwrap()) {
         let (entries, entry_len) = (window.table_len(), lanes.entry_len(limbs, window));
-        let mut table = vec![L::ZERO; entries * entry_len];
-        let powers = Table {
-            entries: &mut table,
-            entry_len,
-            one: &pack::<L>(&ones_r, limbs),
-            base: &mut pack::<L>(&bases, limbs),
+        let mut x = Operands {
+            lanes,
+            modulus,
+            r2: &mut pack::<L>(&r2, limbs),
+            value: &mut pack::<L>(&bases, limbs),
             spare: &mut vec![L::ZERO; limbs],
+            factor: &mut vec![L::ZERO; limbs],
+            // The old content must not matter.
+            entry: &mut vec![prepared.limbs[0]; entry_len],
+            table: &mut vec![L::ZERO; entries * entry_len],
+            scratch: &mut scratch,
         };
-        lanes.fill_table(powers, modulus, &mut scratch);
-        // The old content must not matter.
-        let mut entry = vec![prepared.limbs[0]; entry_len];
-        let mut value = vec![prepared.limbs[0]; limbs];
+        x.fill_table();
+        lanes.extend_entries(&mut x);
         for first in 0..entries {
             let digits = |step: usize| -> Vec<u8> {
                 let digit = |lane| ((first + step * lane) % entries) as u8;
                 (0..L::COUNT).map(digit).collect()
             };
             let (top, next) = (digits(1), digits(3));
-            lanes.open(&mut value, &mut entry, &table, &top);
+            lanes.select(x.entry, x.table, &top);
+            x.value.copy_from_slice(&x.entry[..limbs]);
             for (lane, digit) in top.iter().enumerate() {
-                check(&value, lane, usize::from(*digit));
+                check(x.value, lane, usize::from(*digit));
             }
-            let step = Step {
-                squarings: window.bits(),
-                table: &table,
-                digits: &next,
-                entry: &mut entry,
-                value: &mut value,
-                spare: &mut vec![L::ZERO; limbs],
-            };
-            let (value, _) = lanes.step(step, modulus, &mut scratch);
+            lanes.step(window.bits(), &next, &mut x);
             for lane in 0..L::COUNT {
                 let exponent = (usize::from(top[lane]) << window.bits()) + usize::from(next[lane]);
-                check(value, lane, exponent);
+                check(x.value, lane, exponent);
             }
         }
     }

@@ -3,24 +3,27 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::mem;
 use core::ops::{Deref, DerefMut};
 
-use batch_modexp_core::monty::ModulusRef;
+use batch_modexp_core::engine::Moduli;
 use batch_modexp_core::secret::Secret;
 use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
 use zeroize::{ZeroizeOnDrop, optimization_barrier};
 
-use super::convert::{MAX_COUNT, bits_at, cut, join, reduce_once, store, to_digits, transpose};
+use super::convert::{import, import_of_each, join, of_lane, reduce_once, store, to_digits};
 use super::{Lanes, Modulus};
 
 /// Buffers for operands of `limbs` limbs. They are reused from group to group of a batch, and wiped
 /// on drop.
-pub(super) struct Workspace<L: Lanes> {
+pub(super) struct Workspace<'m, L: Lanes> {
     pub(super) lanes: L,
     /// The window of the table.
     window: Window,
     limbs: usize,
+    /// The moduli that [`changes_to`](Self::changes_to) noted.
+    prepared: Moduli<'m>,
     /// The moduli of all lanes, `-1 / modulus mod 2^RADIX_BITS`, and the constants of
     /// [`Lanes::prepare`].
     modulus: Buffer<L::Limb>,
@@ -30,7 +33,7 @@ pub(super) struct Workspace<L: Lanes> {
     words: Buffer<u64>,
 }
 
-impl<L: Lanes> Workspace<L> {
+impl<'m, L: Lanes> Workspace<'m, L> {
     /// Buffers without a table of powers, only with the space of one for two numbers.
     pub(super) fn new(lanes: L, limbs: usize) -> Self {
         let window = Window::new(1).expect("1 bit is a window");
@@ -39,54 +42,68 @@ impl<L: Lanes> Workspace<L> {
 
     /// Buffers with a table of powers for this window.
     pub(super) fn with_table(lanes: L, limbs: usize, window: Window) -> Self {
+        let entries = (1 + window.table_len()) * lanes.entry_len(limbs, window);
         Self {
             lanes,
             window,
             limbs,
+            prepared: &[],
             modulus: Buffer::zeros(limbs + 1 + L::constants_len(limbs)),
-            operands: Buffer::zeros(Operands::len(lanes, limbs, window)),
+            operands: Buffer::zeros(4 * limbs + entries + L::scratch_len(limbs)),
             words: Buffer::zeros(3 * limbs * L::COUNT),
         }
     }
 
-    /// Imports the moduli of all lanes, which are equally wide, and computes their Montgomery
-    /// constants.
-    pub(super) fn prepare_moduli(&mut self, moduli: &[ModulusRef<'_>; MAX_COUNT]) {
-        self.prepare_products(moduli);
-        self.raise_r2(moduli[0].bits());
+    /// Notes the moduli of the next group. Returns whether they are other references than those of
+    /// the group before, so that the workspace must be prepared for them. Moduli in unused lanes do
+    /// not matter.
+    pub(super) fn changes_to(&mut self, group: Moduli<'m>) -> bool {
+        let mut pairs = group.iter().zip(self.prepared);
+        let is_new = group.len() > self.prepared.len() || !pairs.all(|(a, b)| a.is_same(b));
+        if is_new {
+            self.prepared = group;
+        }
+        is_new
     }
 
-    /// Like [`prepare_moduli`](Self::prepare_moduli), with `S^2` in place of `R^2`, where
+    /// Imports the moduli of a group, which are equally wide, and computes their Montgomery
+    /// constants. Unused lanes repeat the last modulus.
+    pub(super) fn prepare_powers(&mut self, group: Moduli<'_>) {
+        self.prepare_products(group);
+        self.raise_r2(group[0].bits());
+    }
+
+    /// Like [`prepare_powers`](Self::prepare_powers), with `S^2` in place of `R^2`, where
     /// `S = 2^width` is crypto-bigint's Montgomery radix.
     ///
     /// This saves two multiplications. It suffices for numbers that are reduced or multiplied once,
     /// since R is `S * 2^excess`: see [`excess`](Self::excess).
-    pub(super) fn prepare_products(&mut self, moduli: &[ModulusRef<'_>; MAX_COUNT]) {
-        self.import_moduli(moduli);
-        let operands = Operands::new(self.lanes, &mut self.operands, self.limbs, self.window);
-        let [.., words] = thirds(&mut self.words);
-        let words = &mut words[..words_len::<L>(moduli[0].bits())];
-        import_of_each::<L>(moduli, |params| params.r2, words, operands.r2);
+    pub(super) fn prepare_products(&mut self, group: Moduli<'_>) {
+        self.import_moduli(group);
+        let (x, [.., words]) = self.split();
+        let words = &mut words[..words_len::<L>(group[0].bits())];
+        import_of_each::<L>(group, |modulus| modulus.r2, words, x.r2);
     }
 
     /// Imports the moduli without `R^2` and `S^2`, which products in Montgomery form do not need.
-    pub(super) fn import_moduli(&mut self, moduli: &[ModulusRef<'_>; MAX_COUNT]) {
-        let lanes = self.lanes;
+    pub(super) fn import_moduli(&mut self, group: Moduli<'_>) {
         let (limbs, rest) = self.modulus.split_at_mut(self.limbs);
         let [neg_inv, constants @ ..] = rest else {
             return;
         };
         let [digits, _, words] = thirds(&mut self.words);
-        let words = &mut words[..words_len::<L>(moduli[0].bits())];
-        import_of_each::<L>(moduli, |params| params.limbs, words, limbs);
-        for (lane, params) in moduli[..L::COUNT].iter().enumerate() {
-            let inverse = Secret::new(u64::from(*params.mod_inv));
+        let words = &mut words[..words_len::<L>(group[0].bits())];
+        import_of_each::<L>(group, |modulus| modulus.limbs, words, limbs);
+        for lane in 0..L::COUNT {
+            let inverse = Secret::new(u64::from(*of_lane(group, lane).mod_inv));
             let inverse = inverse.wrapping_neg() & ((1 << L::RADIX_BITS) - 1);
             L::set_lane(neg_inv, lane, inverse);
         }
         to_digits::<L>(limbs, digits);
-        let operands = Operands::new(lanes, &mut self.operands, self.limbs, self.window);
-        lanes.prepare(constants, limbs, neg_inv, operands.scratch);
+        // The scratch space is the last part of the operands.
+        let scratch = self.operands.len() - L::scratch_len(self.limbs);
+        let scratch = &mut self.operands[scratch..];
+        self.lanes.prepare(constants, limbs, neg_inv, scratch);
     }
 
     /// Turns `r2`, which holds `2^(2 * width) mod modulus`, into `R^2 mod modulus`, where
@@ -98,26 +115,17 @@ impl<L: Lanes> Workspace<L> {
     pub(super) fn raise_r2(&mut self, width: u32) {
         let r_bits = self.limbs as u32 * L::RADIX_BITS;
         let lanes = self.lanes;
-        let (
-            modulus,
-            Operands {
-                r2,
-                value,
-                factor,
-                scratch,
-                ..
-            },
-        ) = self.parts();
+        let x = self.operands();
         let mut f = 2 * width - r_bits;
         while f < r_bits {
-            lanes.square(value, r2, modulus, scratch);
-            r2.copy_from_slice(value);
+            lanes.square(x.value, x.r2, x.modulus, x.scratch);
+            x.r2.copy_from_slice(x.value);
             f *= 2;
         }
         if f > r_bits {
-            set_power_of_two::<L>(factor, 2 * r_bits - f);
-            lanes.mul(value, r2, factor, modulus, scratch);
-            r2.copy_from_slice(value);
+            set_power_of_two::<L>(x.factor, 2 * r_bits - f);
+            lanes.mul(x.value, x.r2, x.factor, x.modulus, x.scratch);
+            x.r2.copy_from_slice(x.value);
         }
     }
 
@@ -128,10 +136,8 @@ impl<L: Lanes> Workspace<L> {
         width: u32,
         shift: u32,
     ) {
-        let operands = Operands::new(self.lanes, &mut self.operands, self.limbs, self.window);
-        let [.., words] = thirds(&mut self.words);
-        let words = &mut words[..words_len::<L>(width)];
-        import::<L>(number, shift, words, operands.value);
+        let (x, [.., words]) = self.split();
+        import::<L>(number, shift, &mut words[..words_len::<L>(width)], x.value);
     }
 
     /// Like [`load`](Self::load), to `factor`.
@@ -141,10 +147,8 @@ impl<L: Lanes> Workspace<L> {
         width: u32,
         shift: u32,
     ) {
-        let operands = Operands::new(self.lanes, &mut self.operands, self.limbs, self.window);
-        let [.., words] = thirds(&mut self.words);
-        let words = &mut words[..words_len::<L>(width)];
-        import::<L>(number, shift, words, operands.factor);
+        let (x, [.., words]) = self.split();
+        import::<L>(number, shift, &mut words[..words_len::<L>(width)], x.factor);
     }
 
     /// Like [`load`](Self::load), to operands outside the workspace.
@@ -189,7 +193,7 @@ impl<L: Lanes> Workspace<L> {
     }
 
     /// The digits of the number in every lane, reduced. The number is below `BOUND * modulus`, or
-    /// at most `(BOUND - 1) * modulus` after a multiplication by one (see the end of `pow`).
+    /// at most `(BOUND - 1) * modulus` after a multiplication by one: see [`Operands::leave`].
     pub(super) fn reduced_value(&mut self) -> &[u64] {
         self.reduce_value(L::BOUND - 1)
     }
@@ -197,25 +201,42 @@ impl<L: Lanes> Workspace<L> {
     /// The digits of the number in every lane, after subtracting the modulus up to `times` times
     /// while the result is not negative.
     fn reduce_value(&mut self, times: u8) -> &[u64] {
-        let operands = Operands::new(self.lanes, &mut self.operands, self.limbs, self.window);
-        let [modulus, digits, spare] = thirds(&mut self.words);
-        to_digits::<L>(operands.value, digits);
+        let (x, [modulus, digits, spare]) = self.split();
+        to_digits::<L>(x.value, digits);
         for _ in 0..times {
             reduce_once::<L>(digits, modulus, spare);
         }
         digits
     }
 
-    /// The moduli, and the operands of a computation.
-    pub(super) fn parts(&mut self) -> (Modulus<'_, L::Limb>, Operands<'_, L::Limb>) {
-        let (limbs, rest) = self.modulus.split_at(self.limbs);
-        let modulus = Modulus {
-            limbs,
-            neg_inv: &rest[0],
-            constants: &rest[1..],
+    /// The operands of a computation.
+    pub(super) fn operands(&mut self) -> Operands<'_, L> {
+        self.split().0
+    }
+
+    /// The operands, and the [`thirds`] of the words.
+    fn split(&mut self) -> (Operands<'_, L>, [&mut [u64]; 3]) {
+        let (lanes, limbs) = (self.lanes, self.limbs);
+        let (modulus, rest) = self.modulus.split_at(limbs);
+        let entry_len = lanes.entry_len(limbs, self.window);
+        let mut buffer = &mut self.operands[..];
+        let mut next = |len| part(&mut buffer, len);
+        let operands = Operands {
+            lanes,
+            modulus: Modulus {
+                limbs: modulus,
+                neg_inv: &rest[0],
+                constants: &rest[1..],
+            },
+            r2: next(limbs),
+            value: next(limbs),
+            spare: next(limbs),
+            factor: next(limbs),
+            entry: next(entry_len),
+            table: next(self.window.table_len() * entry_len),
+            scratch: next(L::scratch_len(limbs)),
         };
-        let operands = Operands::new(self.lanes, &mut self.operands, self.limbs, self.window);
-        (modulus, operands)
+        (operands, thirds(&mut self.words))
     }
 
     /// The number of bits by which a number of `width` bits can be shifted and stay below R.
@@ -230,47 +251,74 @@ impl<L: Lanes> Workspace<L> {
 }
 
 /// The numbers of a computation, in the representation of the lanes.
-pub(super) struct Operands<'a, L> {
+pub(crate) struct Operands<'a, L: Lanes> {
+    pub(super) lanes: L,
+    pub(crate) modulus: Modulus<'a, L::Limb>,
     /// `R^2 mod modulus`, below `BOUND * modulus`.
-    pub(super) r2: &'a mut [L],
+    pub(super) r2: &'a mut [L::Limb],
     /// First the bases, then the powers, finally the results.
-    pub(super) value: &'a mut [L],
+    pub(crate) value: &'a mut [L::Limb],
     /// The place for the next result; swapped with `value`.
-    pub(super) spare: &'a mut [L],
+    pub(crate) spare: &'a mut [L::Limb],
     /// A second factor.
-    pub(super) factor: &'a mut [L],
+    pub(super) factor: &'a mut [L::Limb],
     /// An entry of the table for each lane.
-    pub(super) entry: &'a mut [L],
+    pub(crate) entry: &'a mut [L::Limb],
     /// `base^0 .. base^(2^w - 1)` in Montgomery form, each as [`Lanes::entry_len`] says.
-    pub(super) table: &'a mut [L],
-    pub(super) scratch: &'a mut [L],
+    pub(crate) table: &'a mut [L::Limb],
+    pub(crate) scratch: &'a mut [L::Limb],
 }
 
-impl<'a, T> Operands<'a, T> {
-    /// The total number of lane limbs, if a number has `limbs` limbs.
-    pub(super) fn len<L: Lanes<Limb = T>>(lanes: L, limbs: usize, window: Window) -> usize {
-        let entries = (1 + window.table_len()) * lanes.entry_len(limbs, window);
-        4 * limbs + entries + L::scratch_len(limbs)
+impl<L: Lanes> Operands<'_, L> {
+    /// Multiplies `value` by a number outside the workspace.
+    pub(super) fn multiply(&mut self, factor: &[L::Limb]) {
+        let lanes = self.lanes;
+        lanes.mul(self.spare, self.value, factor, self.modulus, self.scratch);
+        mem::swap(&mut self.value, &mut self.spare);
     }
 
-    /// Divides a buffer of that length.
-    pub(super) fn new<L: Lanes<Limb = T>>(
-        lanes: L,
-        mut buffer: &'a mut [T],
-        limbs: usize,
-        window: Window,
-    ) -> Self {
-        let entry_len = lanes.entry_len(limbs, window);
-        let mut next = |len| part(&mut buffer, len);
-        Self {
-            r2: next(limbs),
-            value: next(limbs),
-            spare: next(limbs),
-            factor: next(limbs),
-            entry: next(entry_len),
-            table: next(window.table_len() * entry_len),
-            scratch: next(L::scratch_len(limbs)),
-        }
+    /// Squares `value` `count` times.
+    pub(super) fn square(&mut self, count: u32) {
+        let (value, spare) = (&mut self.value, &mut self.spare);
+        let lanes = self.lanes;
+        lanes.square_times(value, spare, count, self.modulus, self.scratch);
+    }
+
+    /// Converts `value` to Montgomery form.
+    pub(super) fn enter(&mut self) {
+        let r2 = mem::take(&mut self.r2);
+        self.multiply(r2);
+        self.r2 = r2;
+    }
+
+    /// Sets `value` to one in Montgomery form.
+    pub(super) fn set_one(&mut self) {
+        let lanes = self.lanes;
+        set_power_of_two::<L>(self.factor, 0);
+        lanes.mul(self.value, self.r2, self.factor, self.modulus, self.scratch);
+    }
+
+    /// Multiplies `value` by `factor`.
+    pub(super) fn multiply_by_factor(&mut self) {
+        let factor = mem::take(&mut self.factor);
+        self.multiply(factor);
+        self.factor = factor;
+    }
+
+    /// Converts `value` from Montgomery form, as the last operation.
+    ///
+    /// A product `T` is reduced below `T / R + (BOUND - 1) * modulus`. With
+    /// `T < (BOUND + 1/2) * modulus < R` it is at most `(BOUND - 1) * modulus`.
+    pub(super) fn leave(&mut self) {
+        set_power_of_two::<L>(self.factor, 0);
+        self.multiply_by_factor();
+        self.end();
+    }
+
+    /// Copies `value`, the result, to `spare`. They may have been swapped, so either may be the one
+    /// that the workspace exports.
+    pub(super) fn end(&mut self) {
+        self.spare.copy_from_slice(self.value);
     }
 }
 
@@ -311,49 +359,10 @@ impl<T: Copy + Default> Drop for Buffer<T> {
 
 impl<T: Copy + Default> ZeroizeOnDrop for Buffer<T> {}
 
-/// Cuts a number `of` the modulus of each lane into limbs, by way of `words`. If all lanes have the
-/// same modulus, as with one key, it is cut once for all.
-fn import_of_each<'a, L: Lanes>(
-    moduli: &[ModulusRef<'a>; MAX_COUNT],
-    of: impl Fn(&ModulusRef<'a>) -> &'a [Limb],
-    words: &mut [u64],
-    limbs: &mut [L::Limb],
-) {
-    let [first, others @ ..] = &moduli[..L::COUNT] else {
-        return;
-    };
-    if others.iter().any(|other| !first.is_same(other)) {
-        return import::<L>(|lane| of(&moduli[lane]), 0, words, limbs);
-    }
-    let number = of(first);
-    for (limb, low) in limbs.iter_mut().zip((0..).step_by(L::RADIX_BITS as usize)) {
-        let digit = bits_at(number, low, L::RADIX_BITS);
-        for lane in 0..L::COUNT {
-            L::set_lane(limb, lane, digit);
-        }
-    }
-}
-
-/// Cuts a number for each lane into limbs, times `2^shift`, by way of `words`.
-fn import<'a, L: Lanes>(
-    number: impl Fn(usize) -> &'a [Limb],
-    shift: u32,
-    words: &mut [u64],
-    limbs: &mut [L::Limb],
-) {
-    transpose::<L>(number, words);
-    cut::<L>(words, shift, limbs);
-}
-
 /// The number of each lane in a flat buffer, `size` limbs each. Unused lanes repeat the last one.
 pub(super) fn flat<'n>(numbers: &'n [Limb], size: usize) -> impl Fn(usize) -> &'n [Limb] {
     let last = numbers.len() / size - 1;
     move |lane| &numbers[lane.min(last) * size..][..size]
-}
-
-/// Sets every lane of a number to one.
-pub(super) fn set_one<L: Lanes>(limbs: &mut [L::Limb]) {
-    set_power_of_two::<L>(limbs, 0);
 }
 
 /// Sets every lane of a number to `2^bit`, which fits.

@@ -1,6 +1,6 @@
 //! Products on several threads.
 
-use batch_modexp_core::checks::Form;
+use batch_modexp_core::checks::{Form, check_lengths};
 use batch_modexp_core::width::{MAX_BITS, clear, width};
 use batch_modexp_core::{BatchModMul, Error, ModMul};
 use crypto_bigint::Unsigned;
@@ -40,11 +40,7 @@ where
     U: Unsigned + Sync,
     B: BatchModMul<U, Error = Error> + Sync,
 {
-    assert_eq!(
-        batch.len(),
-        out.len(),
-        "a batch and its output must have the same length"
-    );
+    check_lengths(batch, out);
     let inner = |batch: &[ModMul<'_, U>], out: &mut [U]| match form {
         Form::Ordinary => parallel.inner.batch_mod_mul(batch, out),
         Form::Montgomery => parallel.inner.batch_monty_mul(batch, out),

@@ -2,7 +2,7 @@
 
 use core::arch::naked_asm;
 
-use crate::adx::unit::Tile;
+use crate::adx::montgomery::Tile;
 
 /// Doubles two words at RDI plus `$at` and adds the square of the word at RSI plus `$from`.
 macro_rules! double_and_add_square {

@@ -245,11 +245,6 @@ macro_rules! next_tile {
 }
 
 // After the macros, which this module uses.
-mod other_tiles;
-mod products;
-mod reduction;
-mod squares;
+mod kernels;
 
-pub(super) use self::products::{multiply, multiply_add};
-pub(super) use self::reduction::eliminate;
-pub(super) use self::squares::{square, square_add};
+pub(super) use self::kernels::{eliminate, multiply, multiply_add, square, square_add};

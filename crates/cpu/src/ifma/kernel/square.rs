@@ -65,81 +65,23 @@ fn with_square<T: Madd52>(t: T, limb: T::Vector, column: usize, half: T::Vector)
     }
 }
 
-/// A number of one tile that is to be squared.
-pub(crate) enum Operand<'a, T: Madd52, const B: usize> {
-    Limbs(&'a [T::Limb; B]),
-    /// Column sums; each becomes a limb on first use.
-    Columns {
-        columns: Sums<T, B>,
-        /// The carry of the columns that are limbs already.
-        carry: T::Vector,
-        /// Always `Some`.
-        limbs: Option<&'a mut [T::Limb; B]>,
-    },
-}
-
-impl<'a, T: Madd52, const B: usize> Operand<'a, T, B> {
-    /// The operand with these columns; their limbs go to `limbs`.
-    #[inline(always)]
-    pub(crate) fn columns(t: T, columns: Sums<T, B>, limbs: &'a mut [T::Limb; B]) -> Self {
-        Self::Columns {
-            columns,
-            carry: t.zero(),
-            limbs: Some(limbs),
-        }
-    }
-
-    /// The limb that was [opened](Self::open) last and those below it. Others are valid only if the
-    /// operand never was columns.
-    #[inline(always)]
-    fn limbs(&self) -> &[T::Limb; B] {
-        match self {
-            Self::Limbs(limbs) => limbs,
-            Self::Columns { limbs, .. } => limbs.as_deref().expect(LIMBS),
-        }
-    }
-
-    /// Limb `index`; those below it must have been opened before. Hides from the compiler that
-    /// [limbs](Self::limbs) are the same in each row.
-    #[inline(always)]
-    fn open(&mut self, t: T, index: usize) -> T::Vector {
-        match self {
-            Self::Limbs(limbs) => {
-                *limbs = t.reload(*limbs);
-                t.load(&limbs[index])
-            }
-            Self::Columns {
-                columns,
-                carry,
-                limbs,
-            } => {
-                let column = t.add(columns[index], *carry);
-                *carry = t.carry(column);
-                let hidden = t.reload_mut(limbs.take().expect(LIMBS));
-                t.store(&mut hidden[index], column);
-                *limbs = Some(hidden);
-                column
-            }
-        }
-    }
-}
-
-const LIMBS: &str = "the limbs are there";
-
 /// This many limbs are taken from registers by the first rows, which would otherwise wait for a
 /// store and a load.
 const FRESH: usize = 5;
 
-/// `a^2 / 2^(52 * B)` of a number of one tile. Does `work` in each row of the reduction.
+/// `a^2 / 2^(52 * B)` of a number of one tile, given and returned as column sums. Does `work` in
+/// each row of the reduction.
 ///
-/// The columns stay in registers. The lower half of them comes first; the reduction computes each
+/// A column of the operand becomes a limb when its row needs it, and is written to `limbs`. The
+/// columns stay in registers. The lower half of them comes first; the reduction computes each
 /// higher column when it gets there.
 #[inline(always)]
 #[allow(clippy::absurd_extreme_comparisons)] // The comparisons are written out for `J = 0` too.
 #[allow(unused_assignments)] // Of the last row.
 pub(crate) fn square_alone<T: Madd52, const B: usize>(
     t: T,
-    mut a: Operand<'_, T, B>,
+    columns: Sums<T, B>,
+    mut limbs: &mut [T::Limb; B],
     modulus: &[T::Limb; B],
     neg_inv: T::Vector,
     work: &mut impl Interleaved<T>,
@@ -151,9 +93,15 @@ pub(crate) fn square_alone<T: Madd52, const B: usize>(
     // Half of the cross products of the next two columns above `sums`.
     let (mut cross, mut next_cross) = (t.zero(), t.zero());
     let mut fresh = [t.zero(); FRESH];
+    // Of the columns that are limbs already.
+    let mut carry = t.zero();
     unrolled!(B, J, {
-        let factor = a.open(t, J);
-        let a = a.limbs();
+        let factor = t.add(columns[J], carry);
+        carry = t.carry(factor);
+        // Hides from the compiler that the limbs below are the same in each row.
+        limbs = t.reload_mut(limbs);
+        t.store(&mut limbs[J], factor);
+        let a = &*limbs;
         if J < FRESH {
             fresh[J % FRESH] = factor;
         }
@@ -184,7 +132,7 @@ pub(crate) fn square_alone<T: Madd52, const B: usize>(
         };
     });
 
-    let (mut a, mut modulus) = (a.limbs(), modulus);
+    let (mut a, mut modulus) = (&*limbs, modulus);
     // The quotient of a column that is raised by 1 less than a multiple of 2^52.
     let mut quotient = t.madd_lo(neg_inv, sums[0], neg_inv);
     unrolled!(B, I, {

@@ -10,22 +10,23 @@
 //! the modulus to the next quotient. For the same reason, the columns of `a * b` and those of `q *
 //! modulus` are summed separately, the former ahead of the latter.
 
-use super::across::Across;
+use super::across::{Across, Pair, PairKernel};
 use crate::ifma::kernel::unrolled;
 use crate::ifma::madd52::Madd52;
 use crate::ifma::pair::MAX_QUARTER;
+use crate::lanes::Modulus;
 
 /// A number in vectors. If it is below R, its limbs may be column sums below `2^63`.
-pub(super) type Number<T, const J: usize> = [<T as Madd52>::Vector; J];
+type Number<T, const J: usize> = [<T as Madd52>::Vector; J];
 
 /// Column sums, two more than a number has vectors. Those beyond are never used.
 type Columns<T> = [<T as Madd52>::Vector; MAX_QUARTER + 2];
 
 /// The moduli of both instances.
-pub(super) struct Moduli<T: Across, const J: usize> {
-    pub(super) limbs: Number<T, J>,
+struct Moduli<T: Across, const J: usize> {
+    limbs: Number<T, J>,
     /// `-1 / modulus mod 2^104`, the same in all quarters.
-    pub(super) neg_inv: [T::Vector; 2],
+    neg_inv: [T::Vector; 2],
 }
 
 /// The factor that rows multiply: limbs below `2^52`, and a pending carry for each quarter.
@@ -162,7 +163,7 @@ macro_rules! reduce_rows {
 /// `a * b / R mod modulus` as column sums below `2^61`: congruent, and below `2 * modulus` if `a *
 /// b < R * modulus`. `spread` gives column `i` of `b`, the same in all quarters.
 #[inline(always)]
-pub(super) fn multiply<T: Across, const J: usize>(
+fn multiply<T: Across, const J: usize>(
     t: T,
     a: &Number<T, J>,
     spread: impl Fn(usize) -> T::Vector,
@@ -193,4 +194,123 @@ pub(super) fn multiply<T: Across, const J: usize>(
         out[I] = t.add(sums[I], ahead[I]);
     });
     out
+}
+
+/// A number in memory, limb by limb, as quarters.
+type Quarters<const J: usize> = [[Pair; J]; 4];
+
+/// A number in memory, vector by vector.
+#[repr(C, align(64))]
+struct Vectors<const J: usize>([[Pair; 4]; J]);
+
+/// See [`Lanes::mul`](crate::lanes::Lanes::mul).
+pub(super) struct Mul<'a> {
+    pub(super) out: &'a mut [Pair],
+    pub(super) a: &'a [Pair],
+    pub(super) b: &'a [Pair],
+    pub(super) modulus: Modulus<'a, Pair>,
+}
+
+impl PairKernel for Mul<'_> {
+    #[inline(always)]
+    fn run<T: Across, const J: usize>(self, t: T) {
+        let modulus = load_moduli::<T, J>(t, self.modulus);
+        let a = load(t, self.a);
+        let b: &Quarters<J> = quarters(self.b.as_chunks().0);
+        let b = b.as_flattened();
+        let product = multiply(t, &a, |i| t.spread(&b[i]), &modulus);
+        store(t, self.out, &product);
+    }
+}
+
+/// `out = a^(2^count)` in Montgomery form; `a` itself if `count` is 0.
+pub(super) struct Squares<'a> {
+    pub(super) out: &'a mut [Pair],
+    pub(super) a: &'a [Pair],
+    pub(super) count: u32,
+    pub(super) modulus: Modulus<'a, Pair>,
+}
+
+impl PairKernel for Squares<'_> {
+    #[inline(always)]
+    fn run<T: Across, const J: usize>(self, t: T) {
+        let modulus = load_moduli::<T, J>(t, self.modulus);
+        let mut value = load(t, self.a);
+        let mut vectors = Vectors([[Pair::ZERO; 4]; J]);
+        for _ in 0..self.count {
+            unrolled!(J, I, {
+                t.store_pairs(&mut vectors.0[I], value[I]);
+            });
+            let vectors = &vectors;
+            let spread = |i: usize| t.spread(&vectors.0[i % J][i / J]);
+            value = multiply(t, &value, spread, &modulus);
+        }
+        store(t, self.out, &value);
+    }
+}
+
+/// See [`Lanes::select`](crate::lanes::Lanes::select).
+pub(super) struct Select<'a> {
+    pub(super) out: &'a mut [Pair],
+    pub(super) table: &'a [Pair],
+    pub(super) digits: &'a Pair,
+}
+
+impl PairKernel for Select<'_> {
+    #[inline(always)]
+    fn run<T: Across, const J: usize>(self, t: T) {
+        let digits = t.spread(self.digits);
+        let mut sums = [t.zero(); J];
+        for (entry, number) in (0..).zip(self.table.chunks_exact(4 * J)) {
+            let number: &[[Pair; 4]; J] = vectors(number.as_chunks().0);
+            unrolled!(J, I, {
+                sums[I] = t.pick_pairs(sums[I], &number[I], digits, entry);
+            });
+        }
+        let out = self.out.as_chunks_mut().0;
+        let out: &mut [[Pair; 4]; J] = out.try_into().expect("as long as an entry");
+        unrolled!(J, I, {
+            t.store_pairs(&mut out[I], sums[I]);
+        });
+    }
+}
+
+#[inline(always)]
+fn vectors<const J: usize>(chunks: &[[Pair; 4]]) -> &[[Pair; 4]; J] {
+    chunks
+        .try_into()
+        .expect("a number has as many vectors as a quarter has limbs")
+}
+
+#[inline(always)]
+fn quarters<const J: usize>(chunks: &[[Pair; J]]) -> &Quarters<J> {
+    chunks.try_into().expect("a number has four quarters")
+}
+
+#[inline(always)]
+fn load<T: Across, const J: usize>(t: T, limbs: &[Pair]) -> Number<T, J> {
+    let [a, b, c, d] = quarters(limbs.as_chunks::<J>().0);
+    let mut number = [t.zero(); J];
+    unrolled!(J, I, {
+        number[I] = t.gather([&a[I], &b[I], &c[I], &d[I]]);
+    });
+    number
+}
+
+#[inline(always)]
+fn store<T: Across, const J: usize>(t: T, limbs: &mut [Pair], number: &Number<T, J>) {
+    let chunks = limbs.as_chunks_mut::<J>().0;
+    let chunks: &mut Quarters<J> = chunks.try_into().expect("a number has four quarters");
+    let [a, b, c, d] = chunks;
+    unrolled!(J, I, {
+        t.scatter([&mut a[I], &mut b[I], &mut c[I], &mut d[I]], number[I]);
+    });
+}
+
+#[inline(always)]
+fn load_moduli<T: Across, const J: usize>(t: T, modulus: Modulus<'_, Pair>) -> Moduli<T, J> {
+    Moduli {
+        limbs: load(t, modulus.limbs),
+        neg_inv: [0, 1].map(|i| t.spread(&modulus.constants[i])),
+    }
 }

@@ -160,8 +160,9 @@ fn check_columns<T: Across>(unit: Pairs<T>, bits: u32, rounds: u64) {
             unit.square(&mut out, &one_by_one, modulus, &mut []);
             one_by_one.copy_from_slice(&out);
         }
-        let (value, _) = unit.square_times(&mut value, &mut spare, 5, modulus, &mut []);
-        assert_eq!(value, one_by_one);
+        let (value, spare) = (&mut &mut value[..], &mut &mut spare[..]);
+        unit.square_times(value, spare, 5, modulus, &mut []);
+        assert_eq!(*value, one_by_one);
     }
 }
 
@@ -198,5 +199,15 @@ fn two_limbs_of_the_inverse() {
             let inverse = unpack::<Pairs<Portable<Limb8>>>(&constants, lane);
             assert_eq!((inverse * modulus + 1u8) % &base, BigUint::ZERO);
         }
+    }
+}
+
+#[test]
+fn pairs_serve_what_they_get() {
+    for bits in (64..=batch_modexp_core::width::MAX_BITS).step_by(64) {
+        assert!(
+            crate::cost::PAIRS.count(bits, 2) == 0 || bits <= MAX_BITS,
+            "{bits}"
+        );
     }
 }

@@ -34,11 +34,11 @@ pub(crate) fn check_squarings<L: Lanes>(lanes: L, bits: u32) {
         }
     });
     let numbers: Vec<_> = numbers.collect();
-    let mut spare = vec![L::ZERO; limbs];
 
     for count in 0..=5 {
-        let mut value = pack::<L>(&numbers, limbs);
-        let (value, _) = lanes.square_times(&mut value, &mut spare, count, modulus, &mut scratch);
+        let (mut value, mut spare) = (pack::<L>(&numbers, limbs), vec![L::ZERO; limbs]);
+        let (value, spare) = (&mut &mut value[..], &mut &mut spare[..]);
+        lanes.square_times(value, spare, count, modulus, &mut scratch);
         for (lane, m) in moduli.iter().enumerate() {
             let r_inv = (&r % m).modinv(m).unwrap_or_default();
             let expected = (0..count).fold(&numbers[lane] % m, |x, _| &x * &x * &r_inv % m);
