@@ -54,8 +54,9 @@ impl TryFrom<&[u8]> for Signature {
 
     /// Fails if no accepted key has a modulus of that length.
     fn try_from(octets: &[u8]) -> Result<Self, signature::Error> {
-        let lengths = super::MIN_BITS.div_ceil(8) as usize..=super::MAX_BITS.div_ceil(8) as usize;
-        match lengths.contains(&octets.len()) {
+        let [min, max] =
+            [super::MIN_BITS, super::MAX_PUBLIC_BITS].map(|bits| bits.div_ceil(8) as usize);
+        match (min..=max).contains(&octets.len()) {
             true => Ok(Self(octets.into())),
             false => Err(signature::Error::new()),
         }
@@ -128,5 +129,15 @@ mod tests {
         assert_eq!(signature.as_ref(), [0, 0x1f, 0xff]);
         assert_eq!(signature.to_vec(), Vec::from(signature.clone()));
         assert_eq!(*signature.into_bytes(), [0, 0x1f, 0xff]);
+    }
+
+    /// From 1024 to 16,384 bits.
+    #[cfg(feature = "signature")]
+    #[test]
+    fn signatures_are_as_long_as_moduli() {
+        let octets = [0; 2049];
+        for (len, fits) in [(127, false), (128, true), (2048, true), (2049, false)] {
+            assert_eq!(Signature::try_from(&octets[..len]).is_ok(), fits, "{len}");
+        }
     }
 }
