@@ -60,8 +60,9 @@ pub trait RsaBackend {
     ///
     /// # Errors
     ///
-    /// The backend's error. It fails the whole batch; with an [index](batch_modexp_core::Error::index)
-    /// it fails only the items whose keys have this size. The powers are then ignored.
+    /// The backend's error, which fails the whole batch. With an
+    /// [index](batch_modexp_core::Error::index) it fails only the items whose keys share all public
+    /// numbers except n with these. The powers are then ignored.
     fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), batch_modexp_core::Error>;
 
     /// Computes all items. The results of private operations are checked before they are returned

@@ -79,7 +79,8 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
         &self.backend
     }
 
-    /// Decrypts `ciphertexts` with one key. Returns messages in the same order, each wiped on drop.
+    /// Decrypts `ciphertexts` with one key. Returns messages in the same order.
+    /// Their buffer is wiped on drop.
     ///
     /// # Errors
     ///

@@ -125,7 +125,8 @@ impl IntoIterator for Signatures {
     }
 }
 
-/// The octets of each item, borrowed: see [`Signatures::iter`] and [`SecretOctets::iter`].
+/// The octets of each item, borrowed: see [`Signatures::iter`], [`Ciphertexts::iter`] and
+/// [`SecretOctets::iter`].
 pub struct Iter<'a> {
     outputs: &'a Outputs,
     positions: Range<usize>,

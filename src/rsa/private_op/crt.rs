@@ -1,7 +1,8 @@
 //! Exponentiation modulo p and q by the Chinese remainder theorem (RFC 8017, section 5.2.1, step 2.b;
 //! Garner's recombination).
 //!
-//! An [`Engine`] computes modulo primes. Constant-time in every value.
+//! The backend exponentiates; an [`Engine`] of this project computes everything else. Constant-time in
+//! every value.
 
 use alloc::vec;
 use alloc::vec::Vec;
