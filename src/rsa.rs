@@ -67,6 +67,8 @@ pub use decryptor::BatchDecryptor;
 pub use encryption::{AnyEncryptionScheme, EncryptionScheme, RsaesOaep, RsaesPkcs1v15};
 pub use encryptor::BatchEncryptor;
 pub use error::Error;
+#[cfg(feature = "queue")]
+pub(crate) use hash::AnyDigest;
 pub use hash::Hash;
 #[cfg(feature = "encrypted")]
 #[cfg_attr(docsrs, doc(cfg(feature = "encrypted")))]

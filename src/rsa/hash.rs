@@ -1,6 +1,5 @@
 //! Hash functions chosen at run time.
 
-use alloc::vec::Vec;
 use core::fmt;
 
 use pkcs8::ObjectIdentifier;
@@ -89,18 +88,49 @@ impl Hash {
         Self::ALL.into_iter().find(|hash| hash.oid() == oid)
     }
 
-    /// Whether this is `D`, which may have no object identifier. The digest of the empty message
+    /// The hash function `D`, which may have no object identifier. The digest of the empty message
     /// identifies it.
-    pub(super) fn is<D: Digest>(self) -> bool {
-        D::digest([])[..] == self.digest(&[])
+    pub(super) fn of_type<D: Digest>() -> Option<Self> {
+        let empty = D::digest([]);
+        let same_len = Self::ALL
+            .into_iter()
+            .filter(|hash| hash.digest_len() == empty.len());
+        let mut same = same_len.filter(|hash| *hash.digest(&[]).as_ref() == empty[..]);
+        same.next()
     }
 
     pub(super) fn oid(self) -> ObjectIdentifier {
         with_type!(self, D => D::OID)
     }
 
-    pub(super) fn digest(self, message: &[u8]) -> Vec<u8> {
-        with_type!(self, D => D::digest(message).to_vec())
+    pub(crate) fn digest(self, message: &[u8]) -> AnyDigest {
+        with_type!(self, D => AnyDigest::new(&D::digest(message)))
+    }
+}
+
+/// A digest by any [`Hash`], stored inline: no item of a batch needs an allocation for it.
+pub(crate) struct AnyDigest {
+    octets: [u8; 64],
+    len: usize,
+}
+
+impl AnyDigest {
+    /// # Panics
+    ///
+    /// If `digest` is longer than 64 octets.
+    pub(crate) fn new(digest: &[u8]) -> Self {
+        let mut octets = [0; 64];
+        octets[..digest.len()].copy_from_slice(digest);
+        Self {
+            octets,
+            len: digest.len(),
+        }
+    }
+}
+
+impl AsRef<[u8]> for AnyDigest {
+    fn as_ref(&self) -> &[u8] {
+        &self.octets[..self.len]
     }
 }
 

@@ -32,14 +32,29 @@ pub enum AnyScheme {
 }
 
 impl AnyScheme {
-    fn hash(&self) -> Hash {
+    /// The hash function of the message.
+    pub(crate) fn hash(&self) -> Hash {
         match *self {
             Self::Pkcs1v15 { hash } | Self::Pss { hash, .. } => hash,
         }
     }
 }
 
-impl sealed::Sealed for AnyScheme {}
+impl sealed::Sealed for AnyScheme {
+    fn narrowest(&self) -> Restriction {
+        match *self {
+            Self::Pkcs1v15 { .. } => Restriction::None,
+            Self::Pss { hash, salt_len } => Restriction::PssWith {
+                hash,
+                min_salt_len: salt_len,
+            },
+        }
+    }
+
+    fn with_digest<T>(&self, message: &[u8], f: impl FnOnce(&[u8]) -> T) -> T {
+        f(self.hash().digest(message).as_ref())
+    }
+}
 
 /// Converts a typed scheme, for each hash function of [`Hash`].
 macro_rules! from_types {
@@ -68,25 +83,11 @@ impl Scheme for AnyScheme {
     type Digest = Vec<u8>;
 
     fn digest(&self, message: &[u8]) -> Vec<u8> {
-        self.hash().digest(message)
+        self.hash().digest(message).as_ref().to_vec()
     }
 
     fn digest_len(&self) -> usize {
         self.hash().digest_len()
-    }
-
-    fn is_permitted_by(&self, restriction: Restriction) -> bool {
-        match (*self, restriction) {
-            (_, Restriction::None) | (Self::Pss { .. }, Restriction::Pss) => true,
-            (
-                Self::Pss { hash, salt_len },
-                Restriction::PssWith {
-                    hash: only,
-                    min_salt_len,
-                },
-            ) => hash == only && salt_len >= min_salt_len,
-            (Self::Pkcs1v15 { .. }, Restriction::Pss | Restriction::PssWith { .. }) => false,
-        }
     }
 
     fn is_randomized(&self) -> bool {
