@@ -9,6 +9,18 @@ use super::key::class::{Key, KeyClass};
 use super::key::{KeyHandle, PublicKey};
 use super::random::{Randomness, Streams};
 
+/// The numbers that a source may make. Any other one fails its item.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Representatives {
+    /// Encodings of messages: below n, or else [`Error::Fault`].
+    Encodings,
+    /// Blocks from others, below n (RFC 8017, sections 5.1.2 and 5.2.1), or else
+    /// [`Error::BlockOutOfRange`].
+    BelowModulus,
+    /// Blocks from others, above 1 and below n - 1 (SP 800-56B Rev. 2, section 7.1.2).
+    Sp800_56b,
+}
+
 /// Provides encoded messages, and receives the results of private or public operations with keys
 /// `K`. All methods are called from any thread, and again for an item that is recomputed after a
 /// device was lost. The index in an error is ignored; the caller sets it.
@@ -16,8 +28,13 @@ pub(super) trait Source<K: Key>: Sync {
     /// The caller's key for the item at `position` of the caller's batch.
     fn key(&self, position: usize) -> &K;
 
-    /// Writes the encoded message of the item at `position`: a number below n, most significant
-    /// octet first, as long as the modulus. Any other number fails with [`Error::Fault`]. If
+    /// The numbers that [`encode`](Self::encode) may write.
+    fn accepted(&self) -> Representatives {
+        Representatives::Encodings
+    }
+
+    /// Writes the encoded message of the item at `position`: a number, most significant octet first,
+    /// as long as the modulus. The caller checks that it is [accepted](Self::accepted). If
     /// `randomness` fails, the whole batch fails.
     fn encode(
         &self,

@@ -16,12 +16,12 @@ use core::iter;
 
 use batch_modexp_core::engine::{Engine, SecretPowers};
 use batch_modexp_core::secret::{Secret, reveal};
-use crypto_bigint::Limb;
+use crypto_bigint::{Choice, CtEq, Limb};
 
 use self::blinding::{Blinded, Blinds};
 pub(super) use self::check::ct_eq;
 use self::check::is_below;
-use super::batch::Batch;
+use super::batch::{Batch, Representatives};
 use super::error::Error;
 use super::key::class::{Key, KeyClass, d_less_1, moduli};
 use super::key::{KeyHandle, PublicKey};
@@ -97,6 +97,24 @@ fn powers(
     Ok(powers)
 }
 
+/// Whether a source may make this number, for the modulus `n`.
+fn is_accepted(number: &[Limb], n: &[Limb], accepted: Representatives) -> Choice {
+    let is_below = is_below(number, n);
+    match accepted {
+        Representatives::Encodings | Representatives::BelowModulus => is_below,
+        Representatives::Sp800_56b => {
+            let (low, high) = (number[0], number.iter().zip(n).skip(1));
+            // No bits but the lowest one: 0 and 1.
+            let above_1 = high
+                .clone()
+                .fold(low & !Limb::ONE, |bits, (a, _)| bits | *a);
+            // n is odd, so n - 1 differs from it in the lowest bit.
+            let from_last = high.fold(low ^ n[0] ^ Limb::ONE, |bits, (a, b)| bits | (*a ^ *b));
+            is_below & !above_1.ct_eq(&Limb::ZERO) & !from_last.ct_eq(&Limb::ZERO)
+        }
+    }
+}
+
 /// Encoded messages of a batch, and their blinds if it is blinded. Wiped on drop.
 ///
 /// For public operations an encoded message is the number to be raised to e.
@@ -115,6 +133,7 @@ impl<'a, K: Key> Encoded<'a, K> {
         let mut randomness = batch.streams.next();
         let mut ems = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
         let mut failed = Vec::new();
+        let accepted = batch.source.accepted();
         let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
         for ((item, key), em) in keys.iter().enumerate().zip(ems.chunks_exact_mut(limbs)) {
             let Some(position) = batch.position_with_key(item) else {
@@ -125,11 +144,21 @@ impl<'a, K: Key> Encoded<'a, K> {
             match batch.source.encode(position, key, &mut randomness, octets) {
                 Ok(()) => {
                     octets_to_limbs(octets, em);
-                    // No source of this crate makes such a number. A check modulo p and q would not
-                    // notice it.
-                    if !reveal(is_below(em, key.modulus().limbs)) {
+                    // A check modulo p and q would not notice a number above n.
+                    if !reveal(is_accepted(em, key.modulus().limbs, accepted)) {
                         em.fill(Limb::ZERO);
-                        failed.push((item, batch.fault(item)));
+                        let error = match accepted {
+                            Representatives::Encodings => batch.fault(item),
+                            Representatives::BelowModulus | Representatives::Sp800_56b => {
+                                let len = octets.len();
+                                Error::BlockOutOfRange {
+                                    index: position,
+                                    len,
+                                    expected: len,
+                                }
+                            }
+                        };
+                        failed.push((item, error));
                     }
                 }
                 Err(Error::Rng) => return Err(Error::Rng),
@@ -137,7 +166,7 @@ impl<'a, K: Key> Encoded<'a, K> {
             }
         }
         let blinds = match batch.is_blinded {
-            true => Some(Blinds::draw(keys, limbs, &mut randomness)?),
+            true => Some(Blinds::draw(&batch.class, keys, &mut randomness)?),
             false => None,
         };
         Ok(Self {

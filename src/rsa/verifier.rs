@@ -3,10 +3,11 @@
 use core::fmt;
 
 use super::backend::{RsaBackend, compute};
-use super::batch::Source;
+use super::batch::{Representatives, Source};
 use super::key::{PublicKey, Restriction};
 use super::output::Outputs;
 use super::random::{Randomness, Streams};
+use super::representative::copy_block;
 use super::scheme::{AnyScheme, Content, Permitted, Scheme};
 use crate::rsa::Error;
 
@@ -334,6 +335,10 @@ impl<S: Scheme> Source<PublicKey> for Signed<'_, '_, S> {
         (self.item)(position).0
     }
 
+    fn accepted(&self) -> Representatives {
+        Representatives::BelowModulus
+    }
+
     fn encode(
         &self,
         position: usize,
@@ -347,15 +352,7 @@ impl<S: Scheme> Source<PublicKey> for Signed<'_, '_, S> {
         if let Content::Digest(_) = content {
             content.with_digest(scheme, |_| Ok(()))?;
         }
-        if signature.len() != em.len() || !key.exceeds(signature) {
-            return Err(Error::BlockOutOfRange {
-                index: 0,
-                len: signature.len(),
-                expected: em.len(),
-            });
-        }
-        em.copy_from_slice(signature);
-        Ok(())
+        copy_block(signature, em)
     }
 
     fn output_len(&self, _: &PublicKey) -> usize {

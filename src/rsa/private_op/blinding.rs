@@ -22,45 +22,39 @@ use rand_core::TryCryptoRng;
 use super::check::is_below;
 use crate::rsa::Error;
 use crate::rsa::KeyHandle;
-use crate::rsa::key::class::{Key, moduli};
+use crate::rsa::key::class::{Key, KeyClass, moduli};
 use crate::rsa::octets::octets_to_limbs;
 
 /// The blinding factors of items, in flat buffers.
 pub(in crate::rsa) struct Blinds {
     /// A random number r for each item, from 1 to n - 1.
     pub(in crate::rsa) numbers: Secret<Vec<Limb>>,
-    /// Random numbers for the check: one for the p of each item, then one for the q of each.
+    /// Random numbers for the check of keys with primes: one for the p of each item, then one for
+    /// the q of each.
     pub(in crate::rsa) masks: Secret<Vec<u16>>,
 }
 
 impl Blinds {
-    /// Draws fresh blinds for items of `keys`, whose moduli have `limbs` limbs.
+    /// Draws fresh blinds for items of `keys`, which have the class `class`.
     ///
     /// Fails with [`Error::Rng`] if the generator fails.
     pub(super) fn draw<K: Key, R: TryCryptoRng + ?Sized>(
+        class: &KeyClass,
         keys: &[&K],
-        limbs: usize,
         rng: &mut R,
     ) -> Result<Self, Error> {
+        let limbs = class.limbs();
         let mut numbers = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
         let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
         for (key, number) in keys.iter().zip(numbers.chunks_exact_mut(limbs)) {
             let n = key.modulus().limbs;
             draw_below(n, key.bits(), rng, &mut octets[..key.size()], number)?;
         }
-        let mut blinds = Self::of(numbers, keys.len());
-        for mask in &mut *blinds.masks {
+        let mut masks = Secret::new(vec![0; class.prime.map_or(0, |_| 2 * keys.len())]);
+        for mask in &mut *masks {
             *mask = rng.try_next_u32().map_err(|_| Error::Rng)? as u16;
         }
-        Ok(blinds)
-    }
-
-    /// Blinds with given numbers for this many items, and all masks 1.
-    pub(super) fn of(numbers: Secret<Vec<Limb>>, items: usize) -> Self {
-        Self {
-            numbers,
-            masks: Secret::new(vec![1; 2 * items]),
-        }
+        Ok(Self { numbers, masks })
     }
 }
 

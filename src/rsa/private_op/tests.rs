@@ -78,7 +78,10 @@ fn checked(
         batch,
         failed: Vec::new(),
         ems: Secret::new(ems.to_vec()),
-        blinds: blinding.then(|| Blinds::of(Secret::new(random.to_vec()), ITEMS)),
+        blinds: blinding.then(|| Blinds {
+            numbers: Secret::new(random.to_vec()),
+            masks: Secret::new(vec![1; 2 * ITEMS]),
+        }),
     };
     let results = compute(&encoded);
     let size = Size {
