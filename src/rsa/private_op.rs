@@ -14,7 +14,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::iter;
 
-use batch_modexp_core::engine::{Engine, SecretPowers};
+use batch_modexp_core::engine::{Engine, Moduli, SecretPowers};
 use batch_modexp_core::secret::{Secret, reveal};
 use crypto_bigint::{Choice, CtEq, Limb};
 
@@ -23,8 +23,8 @@ pub(super) use self::check::ct_eq;
 use self::check::is_below;
 use super::batch::{Batch, Representatives};
 use super::error::Error;
-use super::key::class::{Key, KeyClass, d_less_1, moduli};
-use super::key::{KeyHandle, PublicKey};
+use super::key::class::{Key, crt_values, d_less_1, moduli};
+use super::key::{Crt, KeyHandle, PublicKey};
 use super::octets::{octets_to_limbs, write_octets};
 use super::output::Slots;
 
@@ -71,26 +71,46 @@ fn private_op(
     };
     // b^(d - 1)
     let powers = match class.prime {
-        Some(prime) => crt::powers(engine, exponentiate, class, prime, keys, bases)?,
-        None => powers(exponentiate, class, keys, bases)?,
+        Some(prime) => {
+            let keys: Vec<&Crt> = keys.iter().map(crt_values).collect();
+            let moduli = crt::both(&keys, Crt::p, Crt::q);
+            let exponents = crt::both(
+                &keys,
+                |key| key.dp_less_1.as_limbs(),
+                |key| key.dq_less_1.as_limbs(),
+            );
+            let residues = crt::reduce(engine, &keys, bases);
+            let halves = powers(exponentiate, &moduli, &exponents, prime.bits, &residues)?;
+            crt::recombine(engine, &keys, &halves, class.limbs())
+        }
+        None => {
+            let exponents: Vec<_> = keys.iter().map(|key| d_less_1(key)).collect();
+            powers(
+                exponentiate,
+                &moduli(keys),
+                &exponents,
+                class.n_width,
+                bases,
+            )?
+        }
     };
     // f b^(d - 1) = m^d
     Ok(blinding::unblind(engine, keys, &powers, factors))
 }
 
-/// `bases[i]^(d - 1) mod n`, for keys without CRT values.
+/// `bases[i]^exponents[i] mod moduli[i]` by the backend.
 fn powers(
     exponentiate: Exponentiate<'_>,
-    class: &KeyClass,
-    keys: &[&KeyHandle],
+    moduli: Moduli<'_>,
+    exponents: &[&[Limb]],
+    exponent_bits: u32,
     bases: &[Limb],
 ) -> Result<Secret<Vec<Limb>>, batch_modexp_core::Error> {
-    let exponents: Vec<_> = keys.iter().map(|key| d_less_1(key)).collect();
     let mut powers = Secret::new(vec![Limb::ZERO; bases.len()]);
     exponentiate(SecretPowers {
-        moduli: &moduli(keys),
-        exponents: &exponents,
-        exponent_bits: class.n_width,
+        moduli,
+        exponents,
+        exponent_bits,
         bases,
         out: &mut powers,
     })?;

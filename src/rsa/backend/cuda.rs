@@ -18,7 +18,7 @@ use crate::backend::cuda::powers::PowerFeed;
 use crate::backend::cuda::runtime::pipeline::Output;
 use crate::rsa::batch::{Batch, Operations};
 use crate::rsa::error::Error;
-use crate::rsa::key::class::{Key, KeyClass, crt};
+use crate::rsa::key::class::{Key, KeyClass, crt_values};
 use crate::rsa::key::{KeyHandle, PublicKey};
 use crate::rsa::output::Slots;
 use crate::rsa::private_op::Encoded;
@@ -174,7 +174,7 @@ fn crt_kernels(cuda: &Cuda, class: &KeyClass) -> Option<(CrtClass, CrtShape)> {
 }
 
 fn crt_run<'a>(run: &[&'a KeyHandle]) -> CrtRun<'a> {
-    let (parts, crt) = (run[0].parts(), crt(&run[0]));
+    let (parts, crt) = (run[0].parts(), crt_values(&run[0]));
     CrtRun {
         len: run.len(),
         key: CrtKey {

@@ -141,7 +141,7 @@ pub(in crate::rsa) fn moduli<'a, K: Key>(keys: &[&'a K]) -> Vec<ModulusRef<'a>> 
 }
 
 /// The CRT values of an item, in a batch whose class has primes.
-pub(in crate::rsa) fn crt<'a>(key: &&'a KeyHandle) -> &'a Crt {
+pub(in crate::rsa) fn crt_values<'a>(key: &&'a KeyHandle) -> &'a Crt {
     match &key.parts().private {
         Private::Crt(crt) => crt,
         Private::Plain { .. } => unreachable!("the class of the batch has primes"),

@@ -9,7 +9,7 @@ use crypto_bigint::{Choice, CtEq, Limb, Word};
 
 use crate::rsa::KeyHandle;
 use crate::rsa::batch::Batch;
-use crate::rsa::key::class::{crt, moduli};
+use crate::rsa::key::class::{crt_values, moduli};
 
 /// Whether each candidate is below its modulus and its power of e equals the encoded message of its
 /// item.
@@ -34,8 +34,8 @@ pub(super) fn verdicts(
     // Keys of one class share one e.
     let exponent = Exponent::new(&first.parts().e);
     let modulo_primes = batch.class.prime.and_then(|_| {
-        let p: Vec<_> = keys.iter().map(|key| crt(key).p()).collect();
-        let q: Vec<_> = keys.iter().map(|key| crt(key).q()).collect();
+        let p: Vec<_> = keys.iter().map(|key| crt_values(key).p()).collect();
+        let q: Vec<_> = keys.iter().map(|key| crt_values(key).q()).collect();
         engine.powers_agree(&Comparison {
             factors: [&p, &q],
             exponent,

@@ -13,7 +13,7 @@ use super::testing::{Hooked, Stage};
 use super::*;
 use crate::rsa::backend::compute;
 use crate::rsa::batch::{Positions, Source};
-use crate::rsa::key::class::crt;
+use crate::rsa::key::class::{KeyClass, crt_values};
 use crate::rsa::octets::octets_to_limbs;
 use crate::rsa::output::{Buffers, Size};
 use crate::rsa::random::{Randomness, Streams};
@@ -258,7 +258,7 @@ fn factors_that_are_not_those_of_the_modulus_do_not_help() {
     // Another number below n with the same residue modulo q: n has 1,024 bits, and q is below n
     // / 4.
     let key_ref = &key;
-    let q = crt(&key_ref).q().limbs;
+    let q = crt_values(&key_ref).q().limbs;
     let is_high = results[limbs - 1].0 >> (Limb::BITS - 2) != 0;
     let mut carry = Limb::ZERO;
     for (i, limb) in results[..limbs].iter_mut().enumerate() {
