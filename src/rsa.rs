@@ -49,7 +49,6 @@ mod mgf1;
 mod octets;
 mod output;
 mod private_op;
-mod public_op;
 mod random;
 mod representative;
 mod scheme;

@@ -18,10 +18,10 @@ use batch_modexp_core::secret::Secret;
 
 use super::batch::{Batch, Operations, Positions, Source, sort};
 use super::error::Error;
-use super::key::class::Key;
+use super::key::class::{Key, moduli};
 use super::output::{Buffers, Outputs, Size, Slots};
+use super::private_op::{self, Encoded};
 use super::random::Streams;
-use super::{private_op, public_op};
 
 /// The most items that a thread computes at a time. More would not fit into a cache.
 const ITEMS_AT_A_TIME: usize = 512;
@@ -263,7 +263,12 @@ impl<'a> Items<'a> {
                     let exponentiate = |powers: SecretPowers<'_>| backend.exponentiate(powers);
                     private_op::run(engine, &exponentiate, batch, part.slots)?;
                 }
-                Operations::Public(batch) => public_op::run(engine, batch, part.slots)?,
+                Operations::Public(batch) => {
+                    let encoded = Encoded::new(batch)?;
+                    let (n, e) = (moduli(batch.keys), batch.class.exponent());
+                    let powers = engine.public_powers(&n, e, &encoded.ems);
+                    encoded.write_public(&powers, part.slots);
+                }
             }
         }
         Ok(())

@@ -66,7 +66,7 @@ pub(super) trait Source<K: Key>: Sync {
 
 /// Items with keys of one class, grouped by key. A range of them is a batch too.
 pub(super) struct Batch<'a, K: Key> {
-    pub(super) class: KeyClass,
+    pub(super) class: KeyClass<'a>,
     pub(super) keys: &'a [&'a K],
     /// The caller's positions of the items of all classes.
     pub(super) positions: &'a Positions,
@@ -136,7 +136,7 @@ impl<'a> From<Batch<'a, PublicKey>> for Operations<'a> {
 }
 
 impl Operations<'_> {
-    pub(super) fn class(&self) -> &KeyClass {
+    pub(super) fn class(&self) -> &KeyClass<'_> {
         match self {
             Self::Private(batch) => &batch.class,
             Self::Public(batch) => &batch.class,
@@ -172,23 +172,22 @@ impl Positions {
     }
 }
 
-/// Sorts items by key: returns their positions, and the range of each class. Keys whose exponents
-/// are longer than 64 bits and differ are separated here, although their class is equal.
+/// Sorts items by key: returns their positions, and the range of each class.
 ///
 /// Items of one key are adjacent, because a backend prepares each modulus once for a run.
-pub(super) fn sort<K: Key>(keys: &[&K]) -> (Positions, Vec<(KeyClass, Range<usize>)>) {
+pub(super) fn sort<'a, K: Key>(keys: &[&'a K]) -> (Positions, Vec<(KeyClass<'a>, Range<usize>)>) {
     // Sorts runs of items with one key, of which there are often few.
     let mut start = 0;
     let mut runs: Vec<_> = keys
         .chunk_by(|a, b| a.address() == b.address())
         .map(|run| {
             start += run.len();
-            let group = (run[0].class(), run[0].exponent().as_limbs());
-            (group, run[0].address(), start - run.len(), run.len())
+            let class = run[0].class();
+            (class, run[0].address(), start - run.len(), run.len())
         })
         .collect();
     if let [run] = &runs[..] {
-        return (Positions::Same, Vec::from([(run.0.0, 0..run.3)]));
+        return (Positions::Same, Vec::from([(run.0, 0..run.3)]));
     }
     runs.sort_unstable();
 
@@ -197,7 +196,7 @@ pub(super) fn sort<K: Key>(keys: &[&K]) -> (Positions, Vec<(KeyClass, Range<usiz
     for runs in runs.chunk_by(|a, b| a.0 == b.0) {
         let first = positions.len();
         positions.extend(runs.iter().flat_map(|run| run.2..run.2 + run.3));
-        classes.push((runs[0].0.0, first..positions.len()));
+        classes.push((runs[0].0, first..positions.len()));
     }
     let copy = positions.clone();
     (Positions::Sorted([positions, copy]), classes)

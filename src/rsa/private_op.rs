@@ -1,7 +1,7 @@
 //! The RSA private operation on many items of one key class, from encoded messages to checked
 //! results.
 //!
-//! Encoded messages are also those of the [public operation](super::public_op).
+//! Encoded messages are also those of public operations.
 //!
 //! All numbers are secret. They are in flat buffers, one item after another, with as many limbs as
 //! the class has, least significant limb first. The keys' [class](KeyClass) and order are public.
@@ -232,8 +232,9 @@ impl<'a, K: Key> Encoded<'a, K> {
 impl Encoded<'_, KeyHandle> {
     /// The bases and factors of blinded items: see [`blinding`].
     pub(super) fn blind(&self, engine: &dyn Engine) -> Option<Blinded> {
-        let blinds = self.blinds.as_ref()?;
-        Some(blinding::blind(engine, self.batch.keys, &self.ems, blinds))
+        let (batch, blinds) = (&self.batch, self.blinds.as_ref()?);
+        let blinded = blinding::blind(engine, &batch.class, batch.keys, &self.ems, blinds);
+        Some(blinded)
     }
 
     /// Checks results against the encoded messages, and writes those that pass to their slots,

@@ -8,7 +8,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crypto_bigint::{BoxedUint, Choice, Limb, Unsigned};
+use crypto_bigint::{Choice, Limb, Unsigned};
 
 use crate::checks::check_batch;
 use crate::monty::ModulusRef;
@@ -323,20 +323,27 @@ pub struct Exponent<'a> {
 }
 
 impl<'a> Exponent<'a> {
-    /// The exponent `exponent`.
+    /// The exponent `exponent`, least significant limb first.
     ///
     /// # Panics
     ///
     /// If it is 0.
     #[must_use]
-    pub fn new(exponent: &'a BoxedUint) -> Self {
-        let bits = exponent.bit_width_vartime();
-        assert!(bits >= 1, "a public exponent is at least 1");
+    pub fn new(exponent: &'a (impl AsRef<[Limb]> + ?Sized)) -> Self {
+        let limbs = exponent.as_ref();
+        let highest = limbs.iter().rposition(|limb| limb.0 != 0);
+        let highest = highest.expect("a public exponent is at least 1");
         Self {
-            limbs: exponent.as_limbs(),
-            top: bits - 1,
+            limbs,
+            top: (highest as u32 + 1) * Limb::BITS - 1 - limbs[highest].0.leading_zeros(),
             lowest: 0,
         }
+    }
+
+    /// The length of the exponent in bits.
+    #[must_use]
+    pub fn bits(self) -> u32 {
+        self.top + 1
     }
 
     /// The exponent `odd - 1`.
@@ -345,7 +352,7 @@ impl<'a> Exponent<'a> {
     ///
     /// If `odd` is even or 1.
     #[must_use]
-    pub fn one_less(odd: &'a BoxedUint) -> Self {
+    pub fn one_less(odd: &'a (impl AsRef<[Limb]> + ?Sized)) -> Self {
         let exponent = Self::new(odd);
         assert!(exponent.top >= 1 && exponent.limbs[0].0 & 1 == 1);
         Self {

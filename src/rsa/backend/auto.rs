@@ -43,7 +43,7 @@ impl RsaBackend for Both {
                 kind: "public operation",
                 bits: batch.class.n_width,
                 product_bits: None,
-                exponent_bits: batch.class.e_bits,
+                exponent_bits: batch.class.exponent().bits(),
             },
         };
         self.run(shape, count, &mut items, |items, side| match side {
@@ -63,7 +63,7 @@ impl RsaBackend for Both {
 
 /// A private operation is two exponentiations modulo primes, or one modulo n.
 #[cfg(feature = "cuda")]
-fn shape(class: &KeyClass) -> Shape {
+fn shape(class: &KeyClass<'_>) -> Shape {
     Shape {
         kind: "private operation",
         bits: class.prime.map_or(class.n_width, |prime| prime.width),

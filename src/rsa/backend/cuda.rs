@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use batch_modexp_core::monty::low_64_bits;
 use crypto_bigint::Limb;
 
 use super::{HostEngine, Items, ModulusRef, PerThread, RsaBackend, SecretPowers};
@@ -96,17 +97,12 @@ impl Cuda {
 /// Runs public operations on devices, or on the host without kernels for them.
 fn public_ops(cuda: &Cuda, batch: Batch<'_, PublicKey>, items: Items<'_>) -> Result<Timing, Error> {
     let class = &batch.class;
-    let fits = class.e_bits <= MAX_EXPONENT_BITS && cuda.has_kernel(class.n_width);
-    let Some(key) = batch.keys.first().filter(|_| fits) else {
+    let exponent_bits = class.exponent().bits();
+    if exponent_bits > MAX_EXPONENT_BITS || !cuda.has_kernel(class.n_width) {
         cuda.host().compute(items)?;
         return Ok(Timing::default());
-    };
-    let exponent = key.exponent();
-    let feed = Public {
-        batch,
-        exponent: exponent.as_limbs(),
-    };
-    let exponent_bits = exponent.bit_width_vartime();
+    }
+    let feed = Public { batch };
     cuda.run_powers(exponent_bits, Tuning::default(), &feed, items.slots)
 }
 
@@ -158,17 +154,17 @@ fn crt_ops(
 
 /// The kernels for keys that stay on the devices, and the shape of these keys. `None` for other
 /// keys.
-fn crt_kernels(cuda: &Cuda, class: &KeyClass) -> Option<(CrtClass, CrtShape)> {
+fn crt_kernels(cuda: &Cuda, class: &KeyClass<'_>) -> Option<(CrtClass, CrtShape)> {
     let prime = class.prime?;
+    if class.exponent().bits() > u64::BITS {
+        return None;
+    }
     let shape = CrtShape {
         n_bits: class.n_width,
         prime_bits: prime.width,
         exponent_bits: prime.bits,
-        public_exponent: class.e_low,
+        public_exponent: low_64_bits(class.e),
     };
-    if !(1..=u64::BITS).contains(&class.e_bits) {
-        return None;
-    }
     let kernels = cuda.crt_class(shape.n_bits, shape.prime_bits)?;
     Some((kernels, shape))
 }
@@ -267,8 +263,6 @@ impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
 /// Encodes items of public operations, and takes their powers.
 struct Public<'a> {
     batch: Batch<'a, PublicKey>,
-    /// The exponent of all keys.
-    exponent: &'a [Limb],
 }
 
 impl<'a, 's> Feed<Slots<'s>> for Public<'a> {
@@ -282,7 +276,7 @@ impl<'a, 's> Feed<Slots<'s>> for Public<'a> {
     fn numbers<'n>(&'n self, encoded: &'n Self::Opened, item: usize) -> [&'n [Limb]; 2] {
         [
             number(&encoded.ems, self.batch.class.limbs(), item),
-            self.exponent,
+            self.batch.class.e,
         ]
     }
 

@@ -3,20 +3,19 @@
 use alloc::vec::Vec;
 use core::ptr;
 
-use batch_modexp_core::monty::{ModulusRef, low_64_bits};
-use crypto_bigint::{BoxedUint, Limb};
+use batch_modexp_core::engine::Exponent;
+use batch_modexp_core::monty::ModulusRef;
+use crypto_bigint::Limb;
 
 use super::{Crt, KeyHandle, KeyParts, Private, PublicKey};
 
 /// Public properties that the keys of a class share.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(in crate::rsa) struct KeyClass {
+pub(in crate::rsa) struct KeyClass<'a> {
     /// The width of n in bits.
     pub(in crate::rsa) n_width: u32,
-    /// The length of e in bits.
-    pub(in crate::rsa) e_bits: u32,
-    /// The low 64 bits of e: all of it if `e_bits` is at most 64.
-    pub(in crate::rsa) e_low: u64,
+    /// The public exponent, as short as possible.
+    pub(in crate::rsa) e: &'a [Limb],
     /// `None` for public keys, and for private ones without CRT values.
     pub(in crate::rsa) prime: Option<PrimeClass>,
 }
@@ -30,8 +29,8 @@ pub(in crate::rsa) struct PrimeClass {
     pub(in crate::rsa) bits: u32,
 }
 
-impl KeyClass {
-    pub(in crate::rsa) fn of(key: &KeyParts) -> Self {
+impl<'a> KeyClass<'a> {
+    pub(in crate::rsa) fn of(key: &'a KeyParts) -> Self {
         let prime = match &key.private {
             Private::Crt(crt) => Some(PrimeClass {
                 width: crt.p().bits(),
@@ -41,18 +40,22 @@ impl KeyClass {
         };
         Self {
             prime,
-            ..Self::public(key.n(), &key.e)
+            ..Self::public(key.n(), key.e.as_limbs())
         }
     }
 
     /// The class of a public key.
-    pub(in crate::rsa) fn public(n: ModulusRef<'_>, e: &BoxedUint) -> Self {
+    pub(in crate::rsa) fn public(n: ModulusRef<'_>, e: &'a [Limb]) -> Self {
         Self {
             n_width: n.bits(),
-            e_bits: e.bit_width_vartime(),
-            e_low: low_64_bits(e.as_limbs()),
+            e,
             prime: None,
         }
+    }
+
+    /// The public exponent.
+    pub(in crate::rsa) fn exponent(&self) -> Exponent<'a> {
+        Exponent::new(self.e)
     }
 
     /// The number of exponentiations in a private operation.
@@ -71,13 +74,10 @@ impl KeyClass {
 
 /// A private or public key by which items are sorted.
 pub(in crate::rsa) trait Key {
-    fn class(&self) -> KeyClass;
+    fn class(&self) -> KeyClass<'_>;
 
     /// The modulus n.
     fn modulus(&self) -> ModulusRef<'_>;
-
-    /// The public exponent e.
-    fn exponent(&self) -> &BoxedUint;
 
     /// The identity of the key: clones have the same address.
     fn address(&self) -> *const ();
@@ -92,16 +92,12 @@ pub(in crate::rsa) trait Key {
 }
 
 impl Key for KeyHandle {
-    fn class(&self) -> KeyClass {
+    fn class(&self) -> KeyClass<'_> {
         KeyClass::of(self.parts())
     }
 
     fn modulus(&self) -> ModulusRef<'_> {
         self.parts().n()
-    }
-
-    fn exponent(&self) -> &BoxedUint {
-        &self.parts().e
     }
 
     fn address(&self) -> *const () {
@@ -114,16 +110,12 @@ impl Key for KeyHandle {
 }
 
 impl Key for PublicKey {
-    fn class(&self) -> KeyClass {
-        KeyClass::public(self.modulus(), self.exponent())
+    fn class(&self) -> KeyClass<'_> {
+        KeyClass::public(self.modulus(), self.exponent().as_limbs())
     }
 
     fn modulus(&self) -> ModulusRef<'_> {
         self.modulus()
-    }
-
-    fn exponent(&self) -> &BoxedUint {
-        self.exponent()
     }
 
     fn address(&self) -> *const () {

@@ -39,7 +39,7 @@ impl Blinds {
     ///
     /// Fails with [`Error::Rng`] if the generator fails.
     pub(super) fn draw<K: Key, R: TryCryptoRng + ?Sized>(
-        class: &KeyClass,
+        class: &KeyClass<'_>,
         keys: &[&K],
         rng: &mut R,
     ) -> Result<Self, Error> {
@@ -64,19 +64,17 @@ pub(in crate::rsa) struct Blinded {
     pub(in crate::rsa) factors: Secret<Vec<Limb>>,
 }
 
-/// Blinds encoded messages for `keys`, which share one e.
+/// Blinds encoded messages for `keys`, which have the class `class`.
 pub(super) fn blind(
     engine: &dyn Engine,
+    class: &KeyClass<'_>,
     keys: &[&KeyHandle],
     ems: &[Limb],
     blinds: &Blinds,
 ) -> Blinded {
     let (n, r) = (moduli(keys), &blinds.numbers);
-    let powers = match keys.first() {
-        // r^(e - 1)
-        Some(key) => engine.public_powers(&n, Exponent::one_less(&key.parts().e), r),
-        None => Secret::new(Vec::new()),
-    };
+    // r^(e - 1)
+    let powers = engine.public_powers(&n, Exponent::one_less(class.e), r);
     let factors = engine.products(&n, ems, &powers);
     let bases = engine.products(&n, &factors, r);
     Blinded { bases, factors }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::ptr;
 
-use batch_modexp_core::engine::{Comparison, Engine, Exponent};
+use batch_modexp_core::engine::{Comparison, Engine};
 use batch_modexp_core::secret::reveal;
 use crypto_bigint::{Choice, CtEq, Limb, Word};
 
@@ -28,11 +28,7 @@ pub(super) fn verdicts(
     masks: Option<&[u16]>,
 ) -> Vec<bool> {
     let (keys, limbs) = (batch.keys, batch.class.limbs());
-    let Some(first) = keys.first() else {
-        return Vec::new();
-    };
-    // Keys of one class share one e.
-    let exponent = Exponent::new(&first.parts().e);
+    let exponent = batch.class.exponent();
     let modulo_primes = batch.class.prime.and_then(|_| {
         let p: Vec<_> = keys.iter().map(|key| crt_values(key).p()).collect();
         let q: Vec<_> = keys.iter().map(|key| crt_values(key).q()).collect();
