@@ -11,7 +11,6 @@ pub use self::any::AnyScheme;
 use self::emsa_pss::SaltLen;
 use super::hash::Hash;
 use super::key::Restriction;
-use super::mgf1::add_mask;
 use crate::rsa::Error;
 
 mod any;
@@ -278,8 +277,7 @@ impl<D: Digest + FixedOutputReset, M: Digest> Scheme for Pss<D, M> {
         rng: &mut R,
         encoded: &mut [u8],
     ) -> Result<(), Error> {
-        let (hash, mask) = (emsa_pss::hash_of::<D>, add_mask::<M>);
-        emsa_pss::encode(digest, self.salt_len, n_bits, rng, encoded, hash, mask)
+        emsa_pss::encode::<D, M, R>(digest, self.salt_len, n_bits, rng, encoded)
     }
 
     fn verify_vartime(
@@ -290,8 +288,7 @@ impl<D: Digest + FixedOutputReset, M: Digest> Scheme for Pss<D, M> {
         encoded: &mut [u8],
     ) -> Result<bool, Error> {
         let salt = min_salt_len.map_or(SaltLen::Exactly(self.salt_len), SaltLen::AtLeast);
-        let (hash, mask) = (emsa_pss::hash_of::<D>, add_mask::<M>);
-        emsa_pss::verify(digest, salt, n_bits, encoded, hash, mask)
+        emsa_pss::verify::<D, M>(digest, salt, n_bits, encoded)
     }
 }
 
