@@ -16,9 +16,8 @@ pub use batch_modexp_core::engine::SecretPowers;
 pub use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::secret::Secret;
 
-use super::batch::{Batch, Operations, Positions, Source, sort};
+use super::batch::{Batch, Key, Operations, Positions, Source, moduli, sort};
 use super::error::Error;
-use super::key::class::{Key, moduli};
 use super::output::{Buffers, Outputs, Size, Slots};
 use super::private_op::{self, Encoded};
 use super::random::Streams;
@@ -118,10 +117,7 @@ pub(super) fn compute<K: Key, B: RsaBackend + ?Sized>(
     source: &impl Source<K>,
     streams: &Streams,
     is_blinded: bool,
-) -> Result<Secret<Outputs>, Error>
-where
-    for<'a> Operations<'a>: From<Batch<'a, K>>,
-{
+) -> Result<Secret<Outputs>, Error> {
     let keys: Vec<&K> = (0..count).map(|position| source.key(position)).collect();
     let (positions, classes) = sort(&keys);
     let keys = match &positions {
@@ -147,7 +143,7 @@ where
             streams,
             is_blinded,
         };
-        match backend.compute(Items::new(batch.into(), slots.reborrow())) {
+        match backend.compute(Items::new(K::operations(batch), slots.reborrow())) {
             // A backend's error about one item concerns its width. All numbers of a class are
             // equally wide, so every item of the class gets it.
             Err(error) if error.index().is_some() => {

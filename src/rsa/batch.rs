@@ -4,10 +4,163 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::ptr;
 
+use batch_modexp_core::engine::Exponent;
+use batch_modexp_core::monty::ModulusRef;
+use crypto_bigint::Limb;
+
 use super::error::Error;
-use super::key::class::{Key, KeyClass};
-use super::key::{KeyHandle, PublicKey};
+use super::key::{Crt, KeyHandle, KeyParts, Private, PublicKey};
 use super::random::{Randomness, Streams};
+
+/// Public properties that the keys of a class share.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) struct KeyClass<'a> {
+    /// The width of n in bits.
+    pub(super) n_width: u32,
+    /// The public exponent, as short as possible.
+    pub(super) e: &'a [Limb],
+    /// `None` for public keys, and for private ones without CRT values.
+    pub(super) prime: Option<PrimeClass>,
+}
+
+/// Public properties that the primes of a class share.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) struct PrimeClass {
+    /// The width of both primes in bits.
+    pub(super) width: u32,
+    /// A bound on the lengths of both primes, and so of dP and dQ, in bits.
+    pub(super) bits: u32,
+}
+
+impl<'a> KeyClass<'a> {
+    pub(super) fn of(key: &'a KeyParts) -> Self {
+        let prime = match &key.private {
+            Private::Crt(crt) => Some(PrimeClass {
+                width: crt.p().bits(),
+                bits: crt.prime_bits,
+            }),
+            Private::Plain { .. } => None,
+        };
+        Self {
+            prime,
+            ..Self::public(key.n(), key.e.as_limbs())
+        }
+    }
+
+    /// The class of a public key.
+    pub(super) fn public(n: ModulusRef<'_>, e: &'a [Limb]) -> Self {
+        Self {
+            n_width: n.bits(),
+            e,
+            prime: None,
+        }
+    }
+
+    /// The public exponent.
+    pub(super) fn exponent(&self) -> Exponent<'a> {
+        Exponent::new(self.e)
+    }
+
+    /// The number of exponentiations in a private operation.
+    pub(super) fn exponentiations(&self) -> usize {
+        match self.prime {
+            Some(_) => 2,
+            None => 1,
+        }
+    }
+
+    /// Limbs in n.
+    pub(super) fn limbs(&self) -> usize {
+        (self.n_width / Limb::BITS) as usize
+    }
+}
+
+/// A private or public key by which items are sorted.
+pub(super) trait Key: Sized {
+    /// The operations of a batch of such keys.
+    fn operations(batch: Batch<'_, Self>) -> Operations<'_>;
+
+    fn class(&self) -> KeyClass<'_>;
+
+    /// The modulus n.
+    fn modulus(&self) -> ModulusRef<'_>;
+
+    /// The identity of the key: clones have the same address.
+    fn address(&self) -> *const ();
+
+    /// The length of the modulus in bits.
+    fn bits(&self) -> u32;
+
+    /// The length of the modulus in octets.
+    fn size(&self) -> usize {
+        self.bits().div_ceil(8) as usize
+    }
+}
+
+impl Key for KeyHandle {
+    fn operations(batch: Batch<'_, Self>) -> Operations<'_> {
+        Operations::Private(batch)
+    }
+
+    fn class(&self) -> KeyClass<'_> {
+        KeyClass::of(self.parts())
+    }
+
+    fn modulus(&self) -> ModulusRef<'_> {
+        self.parts().n()
+    }
+
+    fn address(&self) -> *const () {
+        ptr::from_ref(self.parts()).cast()
+    }
+
+    fn bits(&self) -> u32 {
+        self.bits()
+    }
+}
+
+impl Key for PublicKey {
+    fn operations(batch: Batch<'_, Self>) -> Operations<'_> {
+        Operations::Public(batch)
+    }
+
+    fn class(&self) -> KeyClass<'_> {
+        KeyClass::public(self.modulus(), self.exponent().as_limbs())
+    }
+
+    fn modulus(&self) -> ModulusRef<'_> {
+        self.modulus()
+    }
+
+    fn address(&self) -> *const () {
+        self.address()
+    }
+
+    fn bits(&self) -> u32 {
+        self.bits()
+    }
+}
+
+/// The modulus n of each key.
+pub(super) fn moduli<'a, K: Key>(keys: &[&'a K]) -> Vec<ModulusRef<'a>> {
+    keys.iter().map(|key| key.modulus()).collect()
+}
+
+/// The CRT values of an item, in a batch whose class has primes.
+pub(super) fn crt_values<'a>(key: &&'a KeyHandle) -> &'a Crt {
+    match &key.parts().private {
+        Private::Crt(crt) => crt,
+        Private::Plain { .. } => unreachable!("the class of the batch has primes"),
+    }
+}
+
+/// The private exponent of an item less 1, in a batch whose class has no primes.
+pub(super) fn d_less_1(key: &KeyHandle) -> &[Limb] {
+    match &key.parts().private {
+        Private::Plain { d_less_1 } => d_less_1.as_limbs(),
+        Private::Crt(_) => unreachable!("the class of the batch has no primes"),
+    }
+}
 
 /// The numbers that a source may make. Any other one fails its item.
 #[derive(Clone, Copy, Debug)]
@@ -121,18 +274,6 @@ impl<K: Key> Batch<'_, K> {
 pub(super) enum Operations<'a> {
     Private(Batch<'a, KeyHandle>),
     Public(Batch<'a, PublicKey>),
-}
-
-impl<'a> From<Batch<'a, KeyHandle>> for Operations<'a> {
-    fn from(batch: Batch<'a, KeyHandle>) -> Self {
-        Self::Private(batch)
-    }
-}
-
-impl<'a> From<Batch<'a, PublicKey>> for Operations<'a> {
-    fn from(batch: Batch<'a, PublicKey>) -> Self {
-        Self::Public(batch)
-    }
 }
 
 impl Operations<'_> {

@@ -6,7 +6,6 @@ mod adapter;
 #[cfg(test)]
 mod altered;
 mod check;
-pub(super) mod class;
 mod components;
 #[cfg(feature = "encrypted")]
 mod encrypted;

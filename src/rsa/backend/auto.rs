@@ -13,9 +13,9 @@ use crate::backend::auto::{
 };
 use crate::rsa::KeyHandle;
 #[cfg(feature = "cuda")]
-use crate::rsa::error::Error;
+use crate::rsa::batch::KeyClass;
 #[cfg(feature = "cuda")]
-use crate::rsa::key::class::KeyClass;
+use crate::rsa::error::Error;
 
 #[cfg(feature = "cuda")]
 impl RsaBackend for Both {

@@ -22,7 +22,7 @@ use rand_core::TryCryptoRng;
 use super::check::is_below;
 use crate::rsa::Error;
 use crate::rsa::KeyHandle;
-use crate::rsa::key::class::{Key, KeyClass, moduli};
+use crate::rsa::batch::{Key, KeyClass, moduli};
 use crate::rsa::octets::octets_to_limbs;
 
 /// The blinding factors of items, in flat buffers.

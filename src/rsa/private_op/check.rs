@@ -8,8 +8,7 @@ use batch_modexp_core::secret::reveal;
 use crypto_bigint::{Choice, CtEq, Limb, Word};
 
 use crate::rsa::KeyHandle;
-use crate::rsa::batch::Batch;
-use crate::rsa::key::class::{crt_values, moduli};
+use crate::rsa::batch::{Batch, crt_values, moduli};
 
 /// Whether each candidate is below its modulus and its power of e equals the encoded message of its
 /// item.
