@@ -9,7 +9,7 @@ use batch_modexp_core::monty::ModulusRef;
 use crypto_bigint::Limb;
 
 use super::error::Error;
-use super::key::{Crt, KeyHandle, KeyParts, Private, PublicKey};
+use super::key::{Crt, KeyHandle, Private, PublicKey};
 use super::random::{Randomness, Streams};
 
 /// Public properties that the keys of a class share.
@@ -33,29 +33,6 @@ pub(super) struct PrimeClass {
 }
 
 impl<'a> KeyClass<'a> {
-    pub(super) fn of(key: &'a KeyParts) -> Self {
-        let prime = match &key.private {
-            Private::Crt(crt) => Some(PrimeClass {
-                width: crt.p().bits(),
-                bits: crt.prime_bits,
-            }),
-            Private::Plain { .. } => None,
-        };
-        Self {
-            prime,
-            ..Self::public(key.n(), key.e.as_limbs())
-        }
-    }
-
-    /// The class of a public key.
-    pub(super) fn public(n: ModulusRef<'_>, e: &'a [Limb]) -> Self {
-        Self {
-            n_width: n.bits(),
-            e,
-            prime: None,
-        }
-    }
-
     /// The public exponent.
     pub(super) fn exponent(&self) -> Exponent<'a> {
         Exponent::new(self.e)
@@ -103,7 +80,18 @@ impl Key for KeyHandle {
     }
 
     fn class(&self) -> KeyClass<'_> {
-        KeyClass::of(self.parts())
+        let parts = self.parts();
+        KeyClass {
+            n_width: parts.n().bits(),
+            e: parts.e.as_limbs(),
+            prime: match &parts.private {
+                Private::Crt(crt) => Some(PrimeClass {
+                    width: crt.p().bits(),
+                    bits: crt.prime_bits,
+                }),
+                Private::Plain { .. } => None,
+            },
+        }
     }
 
     fn modulus(&self) -> ModulusRef<'_> {
@@ -125,7 +113,11 @@ impl Key for PublicKey {
     }
 
     fn class(&self) -> KeyClass<'_> {
-        KeyClass::public(self.modulus(), self.exponent().as_limbs())
+        KeyClass {
+            n_width: self.modulus().bits(),
+            e: self.exponent().as_limbs(),
+            prime: None,
+        }
     }
 
     fn modulus(&self) -> ModulusRef<'_> {

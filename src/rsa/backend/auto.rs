@@ -13,7 +13,7 @@ use crate::backend::auto::{
 };
 use crate::rsa::KeyHandle;
 #[cfg(feature = "cuda")]
-use crate::rsa::batch::KeyClass;
+use crate::rsa::batch::{Key, KeyClass};
 #[cfg(feature = "cuda")]
 use crate::rsa::error::Error;
 
@@ -80,7 +80,7 @@ impl Auto {
         match self.chosen() {
             #[cfg(feature = "cuda")]
             Chosen::Both(both) => {
-                let class = KeyClass::of(key.parts());
+                let class = key.class();
                 let exponentiations = class.exponentiations();
                 let count = both.break_even(shape(&class))?;
                 Some(count.div_ceil(exponentiations))

@@ -67,7 +67,7 @@ impl Cuda {
     /// [`Error::Cuda`](batch_modexp_core::Error::Cuda) if the driver cannot compile or load a
     /// kernel, [`Error::Forked`](batch_modexp_core::Error::Forked) in a forked child.
     pub fn prepare_private_op(&self, key: &KeyHandle) -> Result<(), batch_modexp_core::Error> {
-        let class = KeyClass::of(key.parts());
+        let class = key.class();
         match (crt_kernels(self, &class), class.prime) {
             (Some((kernels, _)), _) => self.compile(|| kernels.entries()),
             (None, Some(prime)) => self.prepare(prime.width),

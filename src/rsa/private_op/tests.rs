@@ -12,7 +12,7 @@ use rsa::traits::PrivateKeyParts;
 use super::testing::{Hooked, Stage};
 use super::*;
 use crate::rsa::backend::compute;
-use crate::rsa::batch::{KeyClass, Positions, Source, crt_values};
+use crate::rsa::batch::{Positions, Source, crt_values};
 use crate::rsa::octets::octets_to_limbs;
 use crate::rsa::output::{Buffers, Size};
 use crate::rsa::random::{Randomness, Streams};
@@ -64,7 +64,7 @@ fn checked(
     compute: impl FnOnce(&Encoded<'_, KeyHandle>) -> Secret<Vec<Limb>>,
 ) -> SecretOctets {
     let batch = Batch {
-        class: KeyClass::of(key.parts()),
+        class: key.class(),
         keys: &[key; ITEMS],
         positions: &Positions::Same,
         first: 0,
