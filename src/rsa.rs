@@ -45,7 +45,6 @@ mod key;
 mod keygen;
 #[cfg(all(test, feature = "std", feature = "rsa-compat", target_arch = "x86_64"))]
 mod memcheck;
-mod mgf1;
 mod octets;
 mod output;
 mod private_op;

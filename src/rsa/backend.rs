@@ -19,7 +19,7 @@ use batch_modexp_core::secret::Secret;
 use super::batch::{Batch, Key, Operations, Positions, Source, moduli, sort};
 use super::error::Error;
 use super::output::{Buffers, Outputs, Size, Slots};
-use super::private_op::{self, Encoded};
+use super::private_op::{self, EncodedItems};
 use super::random::Streams;
 
 /// The most items that a thread computes at a time. More would not fit into a cache.
@@ -260,7 +260,7 @@ impl<'a> Items<'a> {
                     private_op::run(engine, &exponentiate, batch, part.slots)?;
                 }
                 Operations::Public(batch) => {
-                    let encoded = Encoded::new(batch)?;
+                    let encoded = EncodedItems::new(batch)?;
                     let (n, e) = (moduli(batch.keys), batch.class.exponent());
                     let powers = engine.public_powers(&n, e, &encoded.ems);
                     encoded.write_public(&powers, part.slots);

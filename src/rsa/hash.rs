@@ -1,10 +1,11 @@
-//! Hash functions chosen at run time.
+//! Hash functions chosen at run time, and the mask generation function MGF1.
 
 use core::fmt;
 
 use pkcs8::ObjectIdentifier;
 use sha2::Digest;
 use sha2::digest::const_oid::AssociatedOid;
+use zeroize::Zeroize;
 
 /// A hash function of the SHA-2 family (FIPS 180-4) or the SHA-3 family (FIPS 202).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -131,6 +132,21 @@ impl AnyDigest {
 impl AsRef<[u8]> for AnyDigest {
     fn as_ref(&self) -> &[u8] {
         &self.octets[..self.len]
+    }
+}
+
+/// Adds (exclusive or) to `octets` the mask that MGF1 makes of `seed` (RFC 8017, appendix B.2.1).
+pub(super) fn add_mask<D: Digest>(seed: &[u8], octets: &mut [u8]) {
+    let len = <D as Digest>::output_size();
+    for (counter, chunk) in (0u32..).zip(octets.chunks_mut(len)) {
+        let mut mask = D::new()
+            .chain_update(seed)
+            .chain_update(counter.to_be_bytes())
+            .finalize();
+        for (octet, mask) in chunk.iter_mut().zip(&mask) {
+            *octet ^= mask;
+        }
+        mask.as_mut_slice().zeroize();
     }
 }
 

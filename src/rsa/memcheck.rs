@@ -24,11 +24,11 @@ use super::backend::RsaBackend;
 use super::backend::compute;
 use super::batch::Source;
 use super::encryption::{oaep, pkcs1_v15};
+use super::hash::add_mask;
 use super::key::Private;
 use super::keygen::candidates::Candidates;
 use super::keygen::numbers::Numbers;
 use super::keygen::primality::{on_engine, pass};
-use super::mgf1::add_mask;
 use super::random::{Randomness, Streams};
 use super::signatures::SecretOctets;
 use super::{

@@ -18,7 +18,7 @@ use batch_modexp_core::engine::{Engine, Moduli, SecretPowers};
 use batch_modexp_core::secret::{Secret, reveal};
 use crypto_bigint::{Choice, CtEq, Limb};
 
-use self::blinding::{Blinded, Blinds};
+use self::blinding::{BlindingNumbers, Operands};
 pub(super) use self::check::ct_eq;
 use self::check::is_below;
 use super::batch::{Batch, Key, Representatives, crt_values, d_less_1, moduli};
@@ -44,7 +44,7 @@ pub(super) fn run(
     batch: Batch<'_, KeyHandle>,
     slots: Slots<'_>,
 ) -> Result<(), Error> {
-    let encoded = Encoded::new(batch)?;
+    let encoded = EncodedItems::new(batch)?;
     let results = private_op(engine, exponentiate, &encoded)?;
     encoded.check(engine, &results, slots);
     Ok(())
@@ -54,20 +54,11 @@ pub(super) fn run(
 fn private_op(
     engine: &dyn Engine,
     exponentiate: Exponentiate<'_>,
-    encoded: &Encoded<'_, KeyHandle>,
+    encoded: &EncodedItems<'_, KeyHandle>,
 ) -> Result<Secret<Vec<Limb>>, batch_modexp_core::Error> {
     let (class, keys) = (&encoded.batch.class, encoded.batch.keys);
     let blinded = encoded.blind(engine);
-    let copy;
-    // Blinded, b = m r^e and f = m r^(e - 1). Otherwise both are m, in other memory than the check
-    // reads.
-    let (bases, factors) = match &blinded {
-        Some(blinded) => (&blinded.bases, &blinded.factors),
-        None => {
-            copy = Secret::new(encoded.ems.to_vec());
-            (&copy, &copy)
-        }
-    };
+    let Operands { bases, factors } = blinded.unwrap_or_else(|| Operands::unblinded(&encoded.ems));
     // b^(d - 1)
     let powers = match class.prime {
         Some(prime) => {
@@ -78,7 +69,7 @@ fn private_op(
                 |key| key.dp_less_1.as_limbs(),
                 |key| key.dq_less_1.as_limbs(),
             );
-            let residues = crt::reduce(engine, &keys, bases);
+            let residues = crt::reduce(engine, &keys, &bases);
             let halves = powers(exponentiate, &moduli, &exponents, prime.bits, &residues)?;
             crt::recombine(engine, &keys, &halves, class.limbs())
         }
@@ -89,12 +80,12 @@ fn private_op(
                 &moduli(keys),
                 &exponents,
                 class.n_width,
-                bases,
+                &bases,
             )?
         }
     };
     // f b^(d - 1) = m^d
-    Ok(blinding::unblind(engine, keys, &powers, factors))
+    Ok(blinding::unblind(engine, keys, &powers, &factors))
 }
 
 /// `bases[i]^exponents[i] mod moduli[i]` by the backend.
@@ -134,19 +125,19 @@ fn is_accepted(number: &[Limb], n: &[Limb], accepted: Representatives) -> Choice
     }
 }
 
-/// Encoded messages of a batch, and their blinds if it is blinded. Wiped on drop.
+/// Encoded messages of a batch, and their blinding numbers if it is blinded. Wiped on drop.
 ///
 /// For public operations an encoded message is the number to be raised to e.
-pub(super) struct Encoded<'a, K: Key> {
+pub(super) struct EncodedItems<'a, K: Key> {
     pub(super) batch: Batch<'a, K>,
     /// Items that could not be encoded, ascending. Computed as zeros.
     failed: Vec<(usize, Error)>,
     pub(super) ems: Secret<Vec<Limb>>,
-    pub(super) blinds: Option<Blinds>,
+    pub(super) blinding: Option<BlindingNumbers>,
 }
 
-impl<'a, K: Key> Encoded<'a, K> {
-    /// Gets the encoded messages from the source, and draws blinds if the batch is blinded.
+impl<'a, K: Key> EncodedItems<'a, K> {
+    /// Gets the encoded messages from the source, and draws blinding numbers if the batch is blinded.
     pub(super) fn new(batch: Batch<'a, K>) -> Result<Self, Error> {
         let (keys, limbs) = (batch.keys, batch.class.limbs());
         let mut randomness = batch.streams.next();
@@ -184,15 +175,15 @@ impl<'a, K: Key> Encoded<'a, K> {
                 Err(error) => failed.push((item, error.at(position))),
             }
         }
-        let blinds = match batch.is_blinded {
-            true => Some(Blinds::draw(&batch.class, keys, &mut randomness)?),
+        let blinding = match batch.is_blinded {
+            true => Some(BlindingNumbers::draw(&batch.class, keys, &mut randomness)?),
             false => None,
         };
         Ok(Self {
             batch,
             failed,
             ems,
-            blinds,
+            blinding,
         })
     }
 
@@ -228,11 +219,11 @@ impl<'a, K: Key> Encoded<'a, K> {
     }
 }
 
-impl Encoded<'_, KeyHandle> {
+impl EncodedItems<'_, KeyHandle> {
     /// The bases and factors of blinded items: see [`blinding`].
-    pub(super) fn blind(&self, engine: &dyn Engine) -> Option<Blinded> {
-        let (batch, blinds) = (&self.batch, self.blinds.as_ref()?);
-        let blinded = blinding::blind(engine, &batch.class, batch.keys, &self.ems, blinds);
+    pub(super) fn blind(&self, engine: &dyn Engine) -> Option<Operands> {
+        let (batch, blinding) = (&self.batch, self.blinding.as_ref()?);
+        let blinded = blinding::blind(engine, &batch.class, batch.keys, &self.ems, blinding);
         Some(blinded)
     }
 
@@ -243,13 +234,13 @@ impl Encoded<'_, KeyHandle> {
     ///
     /// If there is not one slot and one result for each item.
     pub(super) fn check(self, engine: &dyn Engine, results: &[Limb], slots: Slots<'_>) {
-        let masks = self.blinds.as_ref().map(|blinds| &blinds.masks[..]);
+        let masks = self.blinding.as_ref().map(|blinding| &blinding.masks[..]);
         let verdicts = check::verdicts(engine, &self.batch, &self.ems, results, masks);
         self.write(results, verdicts, slots);
     }
 }
 
-impl Encoded<'_, PublicKey> {
+impl EncodedItems<'_, PublicKey> {
     /// Writes the powers of a public operation to their slots, decoded by the source. They are not
     /// checked.
     ///

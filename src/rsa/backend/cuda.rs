@@ -21,8 +21,8 @@ use crate::rsa::batch::{Batch, Key, KeyClass, Operations, crt_values};
 use crate::rsa::error::Error;
 use crate::rsa::key::{KeyHandle, PublicKey};
 use crate::rsa::output::Slots;
-use crate::rsa::private_op::Encoded;
-use crate::rsa::private_op::blinding::Blinded;
+use crate::rsa::private_op::EncodedItems;
+use crate::rsa::private_op::blinding::Operands;
 
 /// Items at a time for keys without CRT kernels; enough for the exponentiations to fill a device.
 const MAX_ITEMS_THROUGH_HOST: usize = 8192;
@@ -226,7 +226,7 @@ struct Checked<'a> {
 
 impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
     /// Encoded items; with operands if the host has blinded them.
-    type Opened = (Encoded<'a, KeyHandle>, Option<Blinded>);
+    type Opened = (EncodedItems<'a, KeyHandle>, Option<Operands>);
     type Error = Error;
 
     fn is_blinded(&self) -> bool {
@@ -234,7 +234,7 @@ impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
     }
 
     fn open(&self, items: Range<usize>, blinds: bool) -> Result<Self::Opened, Error> {
-        let encoded = Encoded::new(self.batch.range(items))?;
+        let encoded = EncodedItems::new(self.batch.range(items))?;
         let blinded = match blinds {
             true => encoded.blind(self.engine.0),
             false => None,
@@ -243,9 +243,9 @@ impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
     }
 
     fn numbers<'n>(&'n self, (encoded, blinded): &'n Self::Opened, item: usize) -> [&'n [Limb]; 2] {
-        let numbers: [&[Limb]; 2] = match (blinded, &encoded.blinds) {
+        let numbers: [&[Limb]; 2] = match (blinded, &encoded.blinding) {
             (Some(blinded), _) => [&blinded.bases, &blinded.factors],
-            (None, Some(blinds)) => [&encoded.ems, &blinds.numbers],
+            (None, Some(blinding)) => [&encoded.ems, &blinding.numbers],
             (None, None) => [&encoded.ems, &[]],
         };
         numbers.map(|numbers| number(numbers, self.batch.class.limbs(), item))
@@ -265,11 +265,11 @@ struct Public<'a> {
 }
 
 impl<'a, 's> Feed<Slots<'s>> for Public<'a> {
-    type Opened = Encoded<'a, PublicKey>;
+    type Opened = EncodedItems<'a, PublicKey>;
     type Error = Error;
 
     fn open(&self, items: Range<usize>, _: bool) -> Result<Self::Opened, Error> {
-        Encoded::new(self.batch.range(items))
+        EncodedItems::new(self.batch.range(items))
     }
 
     fn numbers<'n>(&'n self, encoded: &'n Self::Opened, item: usize) -> [&'n [Limb]; 2] {

@@ -25,8 +25,8 @@ use crate::rsa::KeyHandle;
 use crate::rsa::batch::{Key, KeyClass, moduli};
 use crate::rsa::octets::octets_to_limbs;
 
-/// The blinding factors of items, in flat buffers.
-pub(in crate::rsa) struct Blinds {
+/// The random numbers of blinded items, in flat buffers.
+pub(in crate::rsa) struct BlindingNumbers {
     /// A random number r for each item, from 1 to n - 1.
     pub(in crate::rsa) numbers: Secret<Vec<Limb>>,
     /// Random numbers for the check of keys with primes: one for the p of each item, then one for
@@ -34,8 +34,8 @@ pub(in crate::rsa) struct Blinds {
     pub(in crate::rsa) masks: Secret<Vec<u16>>,
 }
 
-impl Blinds {
-    /// Draws fresh blinds for items of `keys`, which have the class `class`.
+impl BlindingNumbers {
+    /// Draws fresh numbers for items of `keys`, which have the class `class`.
     ///
     /// Fails with [`Error::Rng`] if the generator fails.
     pub(super) fn draw<K: Key, R: TryCryptoRng + ?Sized>(
@@ -58,10 +58,20 @@ impl Blinds {
     }
 }
 
-/// Blinded bases and factors: see the [module](self).
-pub(in crate::rsa) struct Blinded {
+/// Bases b and factors f: see the [module](self).
+pub(in crate::rsa) struct Operands {
     pub(in crate::rsa) bases: Secret<Vec<Limb>>,
     pub(in crate::rsa) factors: Secret<Vec<Limb>>,
+}
+
+impl Operands {
+    /// Both are m. Copies, because the check reads encoded messages that no backend has touched.
+    pub(super) fn unblinded(ems: &[Limb]) -> Self {
+        Self {
+            bases: Secret::new(ems.to_vec()),
+            factors: Secret::new(ems.to_vec()),
+        }
+    }
 }
 
 /// Blinds encoded messages for `keys`, which have the class `class`.
@@ -70,14 +80,14 @@ pub(super) fn blind(
     class: &KeyClass<'_>,
     keys: &[&KeyHandle],
     ems: &[Limb],
-    blinds: &Blinds,
-) -> Blinded {
-    let (n, r) = (moduli(keys), &blinds.numbers);
+    blinding: &BlindingNumbers,
+) -> Operands {
+    let (n, r) = (moduli(keys), &blinding.numbers);
     // r^(e - 1)
     let powers = engine.public_powers(&n, Exponent::one_less(class.e), r);
     let factors = engine.products(&n, ems, &powers);
     let bases = engine.products(&n, &factors, r);
-    Blinded { bases, factors }
+    Operands { bases, factors }
 }
 
 /// Multiplies the powers of the bases by the factors, modulo the n of `keys`.

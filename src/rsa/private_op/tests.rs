@@ -61,7 +61,7 @@ fn checked(
     key: &KeyHandle,
     numbers: &[Limb],
     blinding: bool,
-    compute: impl FnOnce(&Encoded<'_, KeyHandle>) -> Secret<Vec<Limb>>,
+    compute: impl FnOnce(&EncodedItems<'_, KeyHandle>) -> Secret<Vec<Limb>>,
 ) -> SecretOctets {
     let batch = Batch {
         class: key.class(),
@@ -73,11 +73,11 @@ fn checked(
         is_blinded: blinding,
     };
     let (ems, random) = numbers.split_at(numbers.len() / 2);
-    let encoded = Encoded {
+    let encoded = EncodedItems {
         batch,
         failed: Vec::new(),
         ems: Secret::new(ems.to_vec()),
-        blinds: blinding.then(|| Blinds {
+        blinding: blinding.then(|| BlindingNumbers {
             numbers: Secret::new(random.to_vec()),
             masks: Secret::new(vec![1; 2 * ITEMS]),
         }),

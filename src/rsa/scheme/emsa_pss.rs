@@ -5,7 +5,7 @@ use sha2::Digest;
 use sha2::digest::Output;
 
 use crate::rsa::Error;
-use crate::rsa::mgf1::add_mask;
+use crate::rsa::hash::add_mask;
 
 /// Writes `maskedDB || H || 0xbc` to `encoded`, which is as long as a modulus of `n_bits` bits.
 ///
