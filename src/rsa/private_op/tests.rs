@@ -37,7 +37,7 @@ impl Source<KeyHandle> for Given<'_> {
     }
 }
 
-/// Three encoded messages, and three blinds.
+/// Three encoded messages, and three blinding numbers.
 const ITEMS: usize = 3;
 
 /// Computes the private operation of `key` on an engine, and checks it.
@@ -97,7 +97,7 @@ fn rsa_key() -> PrivateKey {
     PrivateKey::from_pkcs1_pem(include_str!("../../../tests/keys/rsa1024.pem")).unwrap()
 }
 
-/// Encoded messages, then blinds.
+/// Encoded messages, then blinding numbers.
 fn numbers(key: &KeyHandle) -> Vec<Limb> {
     let limbs = key.parts().n.bits_precision() / Limb::BITS;
     let number = |i: Word| {
