@@ -19,7 +19,6 @@ use batch_modexp_core::secret::{Secret, reveal};
 use crypto_bigint::{Choice, CtEq, Limb};
 
 use self::blinding::{BlindingNumbers, Operands};
-pub(super) use self::check::ct_eq;
 use self::check::is_below;
 use super::batch::{Batch, Key, Representatives, crt_values, d_less_1, moduli};
 use super::error::Error;

@@ -79,7 +79,7 @@ fn checked(
         ems: Secret::new(ems.to_vec()),
         blinding: blinding.then(|| BlindingNumbers {
             numbers: Secret::new(random.to_vec()),
-            masks: Secret::new(vec![1; 2 * ITEMS]),
+            masks: Secret::new(vec![1; if key.has_crt() { 2 * ITEMS } else { 0 }]),
         }),
     };
     let results = compute(&encoded);
