@@ -58,20 +58,20 @@ impl Cpu {
     /// The backend that spreads batches over threads.
     #[doc(hidden)]
     #[must_use]
-    pub fn inner(&self) -> &Parallel<AnyEngine> {
+    pub fn parallel(&self) -> &Parallel<AnyEngine> {
         &self.0
     }
 
     /// The engine of the threads: `"ifma"`, `"fma"` or `"serial"`.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        self.inner().inner().name()
+        self.0.inner().name()
     }
 
     /// The number of threads; 1 in a child process that was forked later.
     #[must_use]
     pub fn threads(&self) -> usize {
-        self.inner().threads()
+        self.0.threads()
     }
 }
 
@@ -87,15 +87,15 @@ where
         exponent_bits: u32,
         out: &mut [U],
     ) -> Result<(), Error> {
-        self.inner().batch_mod_exp(batch, exponent_bits, out)
+        self.0.batch_mod_exp(batch, exponent_bits, out)
     }
 
     fn granularity(&self) -> usize {
-        <_ as BatchModExp<U>>::granularity(self.inner())
+        <_ as BatchModExp<U>>::granularity(&self.0)
     }
 
     fn relative_time(&self, bits: u32, count: usize) -> u64 {
-        <_ as BatchModExp<U>>::relative_time(self.inner(), bits, count)
+        <_ as BatchModExp<U>>::relative_time(&self.0, bits, count)
     }
 }
 
@@ -109,16 +109,16 @@ where
     type Error = Error;
 
     fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        self.inner().batch_mod_mul(batch, out)
+        self.0.batch_mod_mul(batch, out)
     }
 
     fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        self.inner().batch_monty_mul(batch, out)
+        self.0.batch_monty_mul(batch, out)
     }
 }
 
 impl HasPowerEngine for Cpu {
     fn power_engine(&self) -> &dyn PowerEngine {
-        self.inner()
+        &self.0
     }
 }

@@ -129,7 +129,7 @@ impl<'a, F: ?Sized> PowerJob<'a, F> {
             bits: modulus.bits(),
             exponent_bits,
             tuning,
-            host: cuda.host().inner().inner(),
+            host: cuda.host().parallel().inner(),
             feed: Feeding {
                 feed,
                 threads: cuda.host_pool(),

@@ -28,7 +28,7 @@ impl RsaBackend for Both {
             exponent_bits: powers.exponent_bits,
         };
         let count = powers.moduli.len();
-        let thread = self.cuda().host().inner().inner();
+        let thread = self.cuda().host().parallel().inner();
         self.run_beside_others(shape, count, &mut powers, |powers, side| match side {
             Side::Cpu => thread.exponentiate(powers.reborrow()),
             Side::Gpu => self.cuda().exponentiate(powers.reborrow()),
