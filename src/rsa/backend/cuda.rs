@@ -16,7 +16,7 @@ use crate::backend::cuda::crt::{CrtClass, CrtKey, CrtRun, CrtShape};
 use crate::backend::cuda::feed::Feed;
 use crate::backend::cuda::plan::Tuning;
 use crate::backend::cuda::powers::PowerFeed;
-use crate::backend::cuda::runtime::pipeline::Output;
+use crate::backend::cuda::runtime::pipeline::Destination;
 use crate::rsa::batch::{Batch, Key, KeyClass, Operations, crt_values};
 use crate::rsa::error::Error;
 use crate::rsa::key::{KeyHandle, PublicKey};
@@ -297,7 +297,7 @@ fn number(numbers: &[Limb], limbs: usize, item: usize) -> &[Limb] {
     numbers.get(place).unwrap_or_default()
 }
 
-impl Output for Slots<'_> {
+impl Destination for Slots<'_> {
     fn len(&self) -> usize {
         self.len()
     }
