@@ -87,7 +87,7 @@ pub trait Engine: Sync {
     /// Tells for each item whether `bases[i]^exponent` is `expected[i]` modulo `moduli[i]`, the
     /// product of its factors. Expected powers are below the moduli; bases may have any value.
     ///
-    /// Engines with SIMD lanes compare modulo the factors, if there are any. That is faster there.
+    /// Engines with SIMD lanes compare modulo the factors, if there are any, which takes less time.
     ///
     /// # Panics
     ///
