@@ -166,6 +166,20 @@ pub(super) enum Representatives {
     Sp800_56b,
 }
 
+impl Representatives {
+    /// The error of any other number, for a batch of one and a modulus of `len` octets.
+    pub(super) fn error(self, len: usize) -> Error {
+        match self {
+            Self::Encodings => Error::Fault { index: 0 },
+            Self::BelowModulus | Self::Sp800_56b => Error::BlockOutOfRange {
+                index: 0,
+                len,
+                expected: len,
+            },
+        }
+    }
+}
+
 /// Provides encoded messages, and receives the results of private or public operations with keys
 /// `K`. All methods are called from any thread, and again for an item that is recomputed after a
 /// device was lost. The index in an error is ignored; the caller sets it.

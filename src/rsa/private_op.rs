@@ -150,28 +150,22 @@ impl<'a, K: Key> EncodedItems<'a, K> {
                 continue;
             };
             let octets = &mut octets[..key.size()];
-            match batch.source.encode(position, key, &mut randomness, octets) {
-                Ok(()) => {
-                    octets_to_limbs(octets, em);
-                    // A check modulo p and q would not notice a number above n.
-                    if !reveal(is_accepted(em, key.modulus().limbs, accepted)) {
-                        em.fill(Limb::ZERO);
-                        let error = match accepted {
-                            Representatives::Encodings => batch.fault(item),
-                            Representatives::BelowModulus | Representatives::Sp800_56b => {
-                                let len = octets.len();
-                                Error::BlockOutOfRange {
-                                    index: position,
-                                    len,
-                                    expected: len,
-                                }
-                            }
-                        };
-                        failed.push((item, error));
-                    }
+            let encoded = batch.source.encode(position, key, &mut randomness, octets);
+            let encoded = encoded.and_then(|()| {
+                octets_to_limbs(octets, em);
+                // A check modulo p and q would not notice a number above n.
+                match reveal(is_accepted(em, key.modulus().limbs, accepted)) {
+                    true => Ok(()),
+                    false => Err(accepted.error(octets.len())),
                 }
+            });
+            match encoded {
+                Ok(()) => (),
                 Err(Error::Rng) => return Err(Error::Rng),
-                Err(error) => failed.push((item, error.at(position))),
+                Err(error) => {
+                    em.fill(Limb::ZERO);
+                    failed.push((item, error.at(position)));
+                }
             }
         }
         let blinding = match batch.is_blinded {
