@@ -74,11 +74,11 @@ pub use self::error::QueueError;
 #[cfg_attr(docsrs, doc(cfg(feature = "signature")))]
 pub use self::key::{AsyncQueueKey, QueueKey};
 use self::reply::reply;
-use self::shared::{Digest, Request, Shared};
+use self::shared::{Request, Shared};
 pub use self::signing::Signing;
 use crate::rsa::Error;
 use crate::rsa::backend::RsaBackend;
-use crate::rsa::{AnyScheme, KeyHandle, Scheme, Signature};
+use crate::rsa::{AnyDigest, AnyScheme, KeyHandle, Scheme, Signature};
 
 /// A bounded queue of single requests in front of a backend; see [the module](self).
 ///
@@ -167,7 +167,12 @@ impl BatchQueue {
     /// If the queue is full, the request enters it when the future is polled and there is space.
     pub fn sign(&self, key: &KeyHandle, scheme: impl Into<AnyScheme>, message: &[u8]) -> Signing {
         let scheme = scheme.into();
-        self.submit(key, scheme, &scheme.digest(message), MayCompute(false))
+        self.submit(
+            key,
+            scheme,
+            scheme.hash().digest(message),
+            MayCompute(false),
+        )
     }
 
     /// Submits a digest made by the scheme's hash function; otherwise as [`sign`](Self::sign).
@@ -235,7 +240,7 @@ impl BatchQueue {
     ) -> Result<Signature, QueueError> {
         self.check_may_block()?;
         let scheme = scheme.into();
-        self.submit(key, scheme, &scheme.digest(message), MayCompute(true))
+        self.submit(key, scheme, scheme.hash().digest(message), MayCompute(true))
             .wait()
     }
 
@@ -311,14 +316,14 @@ impl BatchQueue {
             };
             return Signing::failed(&self.0.shared, error.into());
         }
-        self.submit(key, scheme, digest, may_compute)
+        self.submit(key, scheme, AnyDigest::new(digest), may_compute)
     }
 
     fn submit(
         &self,
         key: &KeyHandle,
         scheme: AnyScheme,
-        digest: &[u8],
+        digest: AnyDigest,
         may_compute: MayCompute,
     ) -> Signing {
         let shared = &self.0.shared;
@@ -337,7 +342,7 @@ impl BatchQueue {
         let request = Request {
             key: key.clone(),
             scheme,
-            digest: Digest::new(digest),
+            digest,
             reply,
         };
         Signing::submit(shared, request, answer, may_compute)

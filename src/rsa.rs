@@ -45,11 +45,9 @@ mod key;
 mod keygen;
 #[cfg(all(test, feature = "std", feature = "rsa-compat", target_arch = "x86_64"))]
 mod memcheck;
-mod mgf1;
 mod octets;
 mod output;
 mod private_op;
-mod public_op;
 mod random;
 mod representative;
 mod scheme;
@@ -67,6 +65,8 @@ pub use decryptor::BatchDecryptor;
 pub use encryption::{AnyEncryptionScheme, EncryptionScheme, RsaesOaep, RsaesPkcs1v15};
 pub use encryptor::BatchEncryptor;
 pub use error::Error;
+#[cfg(feature = "queue")]
+pub(crate) use hash::AnyDigest;
 pub use hash::Hash;
 #[cfg(feature = "encrypted")]
 #[cfg_attr(docsrs, doc(cfg(feature = "encrypted")))]

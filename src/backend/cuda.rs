@@ -307,7 +307,7 @@ impl Cuda {
 
     /// The host threads, for copies and other work beside the devices.
     pub(crate) fn host_pool(&self) -> HostPool<'_> {
-        HostPool(Some(self.host.inner().workers()))
+        HostPool(Some(self.host.parallel().workers()))
     }
 }
 

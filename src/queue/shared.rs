@@ -19,7 +19,7 @@ use super::waiting::{UnderWay, Waiting};
 use super::{IS_WORKING, QueueError, contain};
 use crate::rsa::Error;
 use crate::rsa::backend::RsaBackend;
-use crate::rsa::{AnyScheme, BatchSigner, Hash, KeyHandle, Signature};
+use crate::rsa::{AnyDigest, AnyScheme, BatchSigner, Hash, KeyHandle, Signature};
 
 /// A backend shared by the workers.
 pub(super) type Backend = Box<dyn RsaBackend + Send + Sync>;
@@ -30,38 +30,13 @@ pub(super) type Outcome = Result<Signature, QueueError>;
 pub(super) struct Request {
     pub(super) key: KeyHandle,
     pub(super) scheme: AnyScheme,
-    pub(super) digest: Digest,
+    pub(super) digest: AnyDigest,
     pub(super) reply: Reply<Outcome>,
 }
 
 impl Request {
     pub(super) fn work(&self) -> Work {
         Work::of_request(self.key.bits(), self.key.has_crt())
-    }
-}
-
-/// A digest of the request's scheme, stored inline. A heap allocation would be freed by a worker
-/// for each request, under the allocator's locks for the caller's thread.
-pub(super) struct Digest {
-    octets: [u8; 64],
-    len: usize,
-}
-
-impl Digest {
-    /// # Panics
-    ///
-    /// If `digest` is longer than 64 octets.
-    pub(super) fn new(digest: &[u8]) -> Self {
-        let mut octets = [0; 64];
-        octets[..digest.len()].copy_from_slice(digest);
-        Self {
-            octets,
-            len: digest.len(),
-        }
-    }
-
-    fn octets(&self) -> &[u8] {
-        &self.octets[..self.len]
     }
 }
 
@@ -199,7 +174,7 @@ impl Shared {
         self.counters.batch(requests.len());
         let items = requests
             .iter()
-            .map(|(_, request)| (&request.key, request.scheme, request.digest.octets()));
+            .map(|(_, request)| (&request.key, request.scheme, request.digest.as_ref()));
         let items: &Items<'_> = &items.collect::<Vec<_>>();
         let first = self.attempt(items, || match (self.sharing, self.backend.per_thread()) {
             (Sharing::Threads { .. }, Some(one)) => one.backend,

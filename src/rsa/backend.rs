@@ -16,12 +16,11 @@ pub use batch_modexp_core::engine::SecretPowers;
 pub use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::secret::Secret;
 
-use super::batch::{Batch, Operations, Positions, Source, sort};
+use super::batch::{Batch, Key, Operations, Positions, Source, moduli, sort};
 use super::error::Error;
-use super::key::class::Key;
 use super::output::{Buffers, Outputs, Size, Slots};
+use super::private_op::{self, EncodedItems};
 use super::random::Streams;
-use super::{private_op, public_op};
 
 /// The most items that a thread computes at a time. More would not fit into a cache.
 const ITEMS_AT_A_TIME: usize = 512;
@@ -60,8 +59,9 @@ pub trait RsaBackend {
     ///
     /// # Errors
     ///
-    /// The backend's error. It fails the whole batch; with an [index](batch_modexp_core::Error::index)
-    /// it fails only the items whose keys have this size. The powers are then ignored.
+    /// The backend's error, which fails the whole batch. With an
+    /// [index](batch_modexp_core::Error::index) it fails only the items whose keys share all public
+    /// numbers except n with these. The powers are then ignored.
     fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), batch_modexp_core::Error>;
 
     /// Computes all items. The results of private operations are checked before they are returned
@@ -117,10 +117,7 @@ pub(super) fn compute<K: Key, B: RsaBackend + ?Sized>(
     source: &impl Source<K>,
     streams: &Streams,
     is_blinded: bool,
-) -> Result<Secret<Outputs>, Error>
-where
-    for<'a> Operations<'a>: From<Batch<'a, K>>,
-{
+) -> Result<Secret<Outputs>, Error> {
     let keys: Vec<&K> = (0..count).map(|position| source.key(position)).collect();
     let (positions, classes) = sort(&keys);
     let keys = match &positions {
@@ -146,7 +143,7 @@ where
             streams,
             is_blinded,
         };
-        match backend.compute(Items::new(batch.into(), slots.reborrow())) {
+        match backend.compute(Items::new(K::operations(batch), slots.reborrow())) {
             // A backend's error about one item concerns its width. All numbers of a class are
             // equally wide, so every item of the class gets it.
             Err(error) if error.index().is_some() => {
@@ -262,7 +259,12 @@ impl<'a> Items<'a> {
                     let exponentiate = |powers: SecretPowers<'_>| backend.exponentiate(powers);
                     private_op::run(engine, &exponentiate, batch, part.slots)?;
                 }
-                Operations::Public(batch) => public_op::run(engine, batch, part.slots)?,
+                Operations::Public(batch) => {
+                    let encoded = EncodedItems::new(batch)?;
+                    let (n, e) = (moduli(batch.keys), batch.class.exponent());
+                    let powers = engine.public_powers(&n, e, &encoded.ems);
+                    encoded.write_public(&powers, part.slots);
+                }
             }
         }
         Ok(())

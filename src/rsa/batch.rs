@@ -4,10 +4,181 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::ptr;
 
+use batch_modexp_core::engine::Exponent;
+use batch_modexp_core::monty::ModulusRef;
+use crypto_bigint::Limb;
+
 use super::error::Error;
-use super::key::class::{Key, KeyClass};
-use super::key::{KeyHandle, PublicKey};
+use super::key::{Crt, KeyHandle, Private, PublicKey};
 use super::random::{Randomness, Streams};
+
+/// Public properties that the keys of a class share.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) struct KeyClass<'a> {
+    /// The width of n in bits.
+    pub(super) n_width: u32,
+    /// The public exponent, as short as possible.
+    pub(super) e: &'a [Limb],
+    /// `None` for public keys, and for private ones without CRT values.
+    pub(super) prime: Option<PrimeClass>,
+}
+
+/// Public properties that the primes of a class share.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) struct PrimeClass {
+    /// The width of both primes in bits.
+    pub(super) width: u32,
+    /// A bound on the lengths of both primes, and so of dP and dQ, in bits.
+    pub(super) bits: u32,
+}
+
+impl<'a> KeyClass<'a> {
+    /// The public exponent.
+    pub(super) fn exponent(&self) -> Exponent<'a> {
+        Exponent::new(self.e)
+    }
+
+    /// The number of exponentiations in a private operation.
+    pub(super) fn exponentiations(&self) -> usize {
+        match self.prime {
+            Some(_) => 2,
+            None => 1,
+        }
+    }
+
+    /// Limbs in n.
+    pub(super) fn limbs(&self) -> usize {
+        (self.n_width / Limb::BITS) as usize
+    }
+}
+
+/// A private or public key by which items are sorted.
+pub(super) trait Key: Sized {
+    /// The operations of a batch of such keys.
+    fn operations(batch: Batch<'_, Self>) -> Operations<'_>;
+
+    fn class(&self) -> KeyClass<'_>;
+
+    /// The modulus n.
+    fn modulus(&self) -> ModulusRef<'_>;
+
+    /// The identity of the key: clones have the same address.
+    fn address(&self) -> *const ();
+
+    /// The length of the modulus in bits.
+    fn bits(&self) -> u32;
+
+    /// The length of the modulus in octets.
+    fn size(&self) -> usize {
+        self.bits().div_ceil(8) as usize
+    }
+}
+
+impl Key for KeyHandle {
+    fn operations(batch: Batch<'_, Self>) -> Operations<'_> {
+        Operations::Private(batch)
+    }
+
+    fn class(&self) -> KeyClass<'_> {
+        let parts = self.parts();
+        KeyClass {
+            n_width: parts.n().bits(),
+            e: parts.e.as_limbs(),
+            prime: match &parts.private {
+                Private::Crt(crt) => Some(PrimeClass {
+                    width: crt.p().bits(),
+                    bits: crt.prime_bits,
+                }),
+                Private::Plain { .. } => None,
+            },
+        }
+    }
+
+    fn modulus(&self) -> ModulusRef<'_> {
+        self.parts().n()
+    }
+
+    fn address(&self) -> *const () {
+        ptr::from_ref(self.parts()).cast()
+    }
+
+    fn bits(&self) -> u32 {
+        self.bits()
+    }
+}
+
+impl Key for PublicKey {
+    fn operations(batch: Batch<'_, Self>) -> Operations<'_> {
+        Operations::Public(batch)
+    }
+
+    fn class(&self) -> KeyClass<'_> {
+        KeyClass {
+            n_width: self.modulus().bits(),
+            e: self.exponent().as_limbs(),
+            prime: None,
+        }
+    }
+
+    fn modulus(&self) -> ModulusRef<'_> {
+        self.modulus()
+    }
+
+    fn address(&self) -> *const () {
+        self.address()
+    }
+
+    fn bits(&self) -> u32 {
+        self.bits()
+    }
+}
+
+/// The modulus n of each key.
+pub(super) fn moduli<'a, K: Key>(keys: &[&'a K]) -> Vec<ModulusRef<'a>> {
+    keys.iter().map(|key| key.modulus()).collect()
+}
+
+/// The CRT values of an item, in a batch whose class has primes.
+pub(super) fn crt_values<'a>(key: &&'a KeyHandle) -> &'a Crt {
+    match &key.parts().private {
+        Private::Crt(crt) => crt,
+        Private::Plain { .. } => unreachable!("the class of the batch has primes"),
+    }
+}
+
+/// The private exponent of an item less 1, in a batch whose class has no primes.
+pub(super) fn d_less_1(key: &KeyHandle) -> &[Limb] {
+    match &key.parts().private {
+        Private::Plain { d_less_1 } => d_less_1.as_limbs(),
+        Private::Crt(_) => unreachable!("the class of the batch has no primes"),
+    }
+}
+
+/// The numbers that a source may make. Any other one fails its item.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Representatives {
+    /// Encodings of messages: below n, or else [`Error::Fault`].
+    Encodings,
+    /// Blocks from others, below n (RFC 8017, sections 5.1.2 and 5.2.1), or else
+    /// [`Error::BlockOutOfRange`].
+    BelowModulus,
+    /// Blocks from others, above 1 and below n - 1 (SP 800-56B Rev. 2, section 7.1.2).
+    Sp800_56b,
+}
+
+impl Representatives {
+    /// The error of any other number, for a batch of one and a modulus of `len` octets.
+    pub(super) fn error(self, len: usize) -> Error {
+        match self {
+            Self::Encodings => Error::Fault { index: 0 },
+            Self::BelowModulus | Self::Sp800_56b => Error::BlockOutOfRange {
+                index: 0,
+                len,
+                expected: len,
+            },
+        }
+    }
+}
 
 /// Provides encoded messages, and receives the results of private or public operations with keys
 /// `K`. All methods are called from any thread, and again for an item that is recomputed after a
@@ -16,8 +187,13 @@ pub(super) trait Source<K: Key>: Sync {
     /// The caller's key for the item at `position` of the caller's batch.
     fn key(&self, position: usize) -> &K;
 
-    /// Writes the encoded message of the item at `position`: a number below n, most significant
-    /// octet first, as long as the modulus. Any other number fails with [`Error::Fault`]. If
+    /// The numbers that [`encode`](Self::encode) may write.
+    fn accepted(&self) -> Representatives {
+        Representatives::Encodings
+    }
+
+    /// Writes the encoded message of the item at `position`: a number, most significant octet first,
+    /// as long as the modulus. The caller checks that it is [accepted](Self::accepted). If
     /// `randomness` fails, the whole batch fails.
     fn encode(
         &self,
@@ -49,7 +225,7 @@ pub(super) trait Source<K: Key>: Sync {
 
 /// Items with keys of one class, grouped by key. A range of them is a batch too.
 pub(super) struct Batch<'a, K: Key> {
-    pub(super) class: KeyClass,
+    pub(super) class: KeyClass<'a>,
     pub(super) keys: &'a [&'a K],
     /// The caller's positions of the items of all classes.
     pub(super) positions: &'a Positions,
@@ -106,20 +282,8 @@ pub(super) enum Operations<'a> {
     Public(Batch<'a, PublicKey>),
 }
 
-impl<'a> From<Batch<'a, KeyHandle>> for Operations<'a> {
-    fn from(batch: Batch<'a, KeyHandle>) -> Self {
-        Self::Private(batch)
-    }
-}
-
-impl<'a> From<Batch<'a, PublicKey>> for Operations<'a> {
-    fn from(batch: Batch<'a, PublicKey>) -> Self {
-        Self::Public(batch)
-    }
-}
-
 impl Operations<'_> {
-    pub(super) fn class(&self) -> &KeyClass {
+    pub(super) fn class(&self) -> &KeyClass<'_> {
         match self {
             Self::Private(batch) => &batch.class,
             Self::Public(batch) => &batch.class,
@@ -155,23 +319,22 @@ impl Positions {
     }
 }
 
-/// Sorts items by key: returns their positions, and the range of each class. Keys whose exponents
-/// are longer than 64 bits and differ are separated here, although their class is equal.
+/// Sorts items by key: returns their positions, and the range of each class.
 ///
 /// Items of one key are adjacent, because a backend prepares each modulus once for a run.
-pub(super) fn sort<K: Key>(keys: &[&K]) -> (Positions, Vec<(KeyClass, Range<usize>)>) {
+pub(super) fn sort<'a, K: Key>(keys: &[&'a K]) -> (Positions, Vec<(KeyClass<'a>, Range<usize>)>) {
     // Sorts runs of items with one key, of which there are often few.
     let mut start = 0;
     let mut runs: Vec<_> = keys
         .chunk_by(|a, b| a.address() == b.address())
         .map(|run| {
             start += run.len();
-            let group = (run[0].class(), run[0].exponent().as_limbs());
-            (group, run[0].address(), start - run.len(), run.len())
+            let class = run[0].class();
+            (class, run[0].address(), start - run.len(), run.len())
         })
         .collect();
     if let [run] = &runs[..] {
-        return (Positions::Same, Vec::from([(run.0.0, 0..run.3)]));
+        return (Positions::Same, Vec::from([(run.0, 0..run.3)]));
     }
     runs.sort_unstable();
 
@@ -180,7 +343,7 @@ pub(super) fn sort<K: Key>(keys: &[&K]) -> (Positions, Vec<(KeyClass, Range<usiz
     for runs in runs.chunk_by(|a, b| a.0 == b.0) {
         let first = positions.len();
         positions.extend(runs.iter().flat_map(|run| run.2..run.2 + run.3));
-        classes.push((runs[0].0.0, first..positions.len()));
+        classes.push((runs[0].0, first..positions.len()));
     }
     let copy = positions.clone();
     (Positions::Sorted([positions, copy]), classes)

@@ -44,7 +44,7 @@ use rand_core::TryCryptoRng;
 use sha2::Sha384;
 
 use super::key::{PublicKey, Restriction};
-use super::scheme::{Pss, Scheme};
+use super::scheme::{AnyScheme, Pss, Scheme};
 use crate::rsa::Error;
 
 mod client;
@@ -138,7 +138,8 @@ impl Variant {
 
     /// Fails if the key may not sign by this variant; the error is that of a batch of one.
     fn check_key(self, restriction: Restriction) -> Result<(), Error> {
-        if self.scheme().is_permitted_by(restriction) {
+        // Faster than the typed scheme, and an issuer asks for each item.
+        if AnyScheme::from(self.scheme()).is_permitted_by(restriction) {
             return Ok(());
         }
         Err(Error::KeyRestricted {

@@ -4,11 +4,11 @@ use batch_modexp_core::width::scrubbed;
 use rand_core::TryCryptoRng;
 
 use super::backend::{RsaBackend, compute};
-use super::batch::Source;
+use super::batch::{Representatives, Source};
 use super::encryption::{AnyEncryptionScheme, EncryptionScheme, check_key};
 use super::key::KeyHandle;
 use super::random::{Randomness, Streams};
-use super::representative::{Range, check_range};
+use super::representative::copy_block;
 use super::signatures::SecretOctets;
 use crate::rsa::Error;
 
@@ -36,7 +36,7 @@ pub struct BatchDecryptor<B, S> {
     backend: B,
     scheme: S,
     blinding: bool,
-    range: Range,
+    accepted: Representatives,
 }
 
 impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
@@ -46,7 +46,7 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
             backend,
             scheme,
             blinding: true,
-            range: Range::BelowModulus,
+            accepted: Representatives::BelowModulus,
         }
     }
 
@@ -66,10 +66,9 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
     /// n - 1, which no key hides.
     #[must_use]
     pub fn sp800_56b_range(mut self, on: bool) -> Self {
-        self.range = if on {
-            Range::Sp800_56b
-        } else {
-            Range::BelowModulus
+        self.accepted = match on {
+            true => Representatives::Sp800_56b,
+            false => Representatives::BelowModulus,
         };
         self
     }
@@ -79,7 +78,8 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
         &self.backend
     }
 
-    /// Decrypts `ciphertexts` with one key. Returns messages in the same order, each wiped on drop.
+    /// Decrypts `ciphertexts` with one key. Returns messages in the same order.
+    /// Their buffer is wiped on drop.
     ///
     /// # Errors
     ///
@@ -150,7 +150,7 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
             false => Streams::none(),
         };
         let source = ToDecrypt {
-            range: self.range,
+            accepted: self.accepted,
             item: &item,
         };
         compute(&self.backend, count, &source, &streams, self.blinding).map(SecretOctets::new)
@@ -201,7 +201,7 @@ impl<B: RsaBackend> BatchDecryptor<B, AnyEncryptionScheme<'_>> {
 
 /// Takes representatives from ciphertexts, and decodes messages from the results.
 struct ToDecrypt<'f, 'c, S> {
-    range: Range,
+    accepted: Representatives,
     /// The item at each position of the batch.
     item: &'f (dyn Fn(usize) -> Item<'c, S> + Sync),
 }
@@ -214,6 +214,10 @@ impl<S: EncryptionScheme> Source<KeyHandle> for ToDecrypt<'_, '_, S> {
         (self.item)(position).0
     }
 
+    fn accepted(&self) -> Representatives {
+        self.accepted
+    }
+
     fn encode(
         &self,
         position: usize,
@@ -223,9 +227,7 @@ impl<S: EncryptionScheme> Source<KeyHandle> for ToDecrypt<'_, '_, S> {
     ) -> Result<(), Error> {
         let (_, scheme, ciphertext) = (self.item)(position);
         check_key(scheme, key.bits(), key.restriction())?;
-        check_range(key, ciphertext, self.range)?;
-        em.copy_from_slice(ciphertext);
-        Ok(())
+        copy_block(ciphertext, em)
     }
 
     fn decode(

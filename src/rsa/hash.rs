@@ -1,11 +1,11 @@
-//! Hash functions chosen at run time.
+//! Hash functions chosen at run time, and the mask generation function MGF1.
 
-use alloc::vec::Vec;
 use core::fmt;
 
 use pkcs8::ObjectIdentifier;
 use sha2::Digest;
 use sha2::digest::const_oid::AssociatedOid;
+use zeroize::Zeroize;
 
 /// A hash function of the SHA-2 family (FIPS 180-4) or the SHA-3 family (FIPS 202).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -89,18 +89,64 @@ impl Hash {
         Self::ALL.into_iter().find(|hash| hash.oid() == oid)
     }
 
-    /// Whether this is `D`, which may have no object identifier. The digest of the empty message
+    /// The hash function `D`, which may have no object identifier. The digest of the empty message
     /// identifies it.
-    pub(super) fn is<D: Digest>(self) -> bool {
-        D::digest([])[..] == self.digest(&[])
+    pub(super) fn of_type<D: Digest>() -> Option<Self> {
+        let empty = D::digest([]);
+        let same_len = Self::ALL
+            .into_iter()
+            .filter(|hash| hash.digest_len() == empty.len());
+        let mut same = same_len.filter(|hash| *hash.digest(&[]).as_ref() == empty[..]);
+        same.next()
     }
 
     pub(super) fn oid(self) -> ObjectIdentifier {
         with_type!(self, D => D::OID)
     }
 
-    pub(super) fn digest(self, message: &[u8]) -> Vec<u8> {
-        with_type!(self, D => D::digest(message).to_vec())
+    pub(crate) fn digest(self, message: &[u8]) -> AnyDigest {
+        with_type!(self, D => AnyDigest::new(&D::digest(message)))
+    }
+}
+
+/// A digest by any [`Hash`], stored inline: no item of a batch needs an allocation for it.
+pub(crate) struct AnyDigest {
+    octets: [u8; 64],
+    len: usize,
+}
+
+impl AnyDigest {
+    /// # Panics
+    ///
+    /// If `digest` is longer than 64 octets.
+    pub(crate) fn new(digest: &[u8]) -> Self {
+        let mut octets = [0; 64];
+        octets[..digest.len()].copy_from_slice(digest);
+        Self {
+            octets,
+            len: digest.len(),
+        }
+    }
+}
+
+impl AsRef<[u8]> for AnyDigest {
+    fn as_ref(&self) -> &[u8] {
+        &self.octets[..self.len]
+    }
+}
+
+/// Adds (exclusive or) to `octets` the mask that MGF1 makes of `seed` (RFC 8017, appendix B.2.1).
+pub(super) fn add_mask<D: Digest>(seed: &[u8], octets: &mut [u8]) {
+    let len = <D as Digest>::output_size();
+    for (counter, chunk) in (0u32..).zip(octets.chunks_mut(len)) {
+        let mut mask = D::new()
+            .chain_update(seed)
+            .chain_update(counter.to_be_bytes())
+            .finalize();
+        for (octet, mask) in chunk.iter_mut().zip(&mask) {
+            *octet ^= mask;
+        }
+        mask.as_mut_slice().zeroize();
     }
 }
 

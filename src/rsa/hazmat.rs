@@ -8,9 +8,10 @@ use rand_core::TryCryptoRng;
 
 use super::backend::RsaBackend;
 use super::backend::compute;
+use super::batch::Representatives;
 use super::key::KeyHandle;
 use super::random::Streams;
-use super::representative::{Blocks, Range};
+use super::representative::Blocks;
 use super::signatures::SecretOctets;
 use crate::rsa::Error;
 
@@ -48,7 +49,7 @@ where
     T: AsRef<[u8]> + Sync,
     R: TryCryptoRng + ?Sized,
 {
-    raw(backend, rng, blocks, Range::BelowModulus)
+    raw(backend, rng, blocks, Representatives::BelowModulus)
 }
 
 /// RSADP as in SP 800-56B (Rev. 2, section 7.1.2): [`rsasp1`] only for ciphertexts c with 1 < c <
@@ -67,14 +68,14 @@ where
     T: AsRef<[u8]> + Sync,
     R: TryCryptoRng + ?Sized,
 {
-    raw(backend, rng, ciphertexts, Range::Sp800_56b)
+    raw(backend, rng, ciphertexts, Representatives::Sp800_56b)
 }
 
 fn raw<B, T, R>(
     backend: &B,
     rng: Option<&mut R>,
     blocks: &[(&KeyHandle, T)],
-    range: Range,
+    accepted: Representatives,
 ) -> Result<SecretOctets, Error>
 where
     B: RsaBackend + ?Sized,
@@ -87,7 +88,7 @@ where
     };
     let source = Blocks {
         item: &|i: usize| (blocks[i].0, blocks[i].1.as_ref()),
-        range,
+        accepted,
         check_key: |_| Ok(()),
     };
     compute(backend, blocks.len(), &source, &streams, is_blinded).map(SecretOctets::new)

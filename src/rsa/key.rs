@@ -6,7 +6,6 @@ mod adapter;
 #[cfg(test)]
 mod altered;
 mod check;
-pub(super) mod class;
 mod components;
 #[cfg(feature = "encrypted")]
 mod encrypted;
@@ -84,8 +83,6 @@ pub(super) struct KeyParts {
     pub(super) n_bits: u32,
     /// The public exponent.
     pub(super) e: BoxedUint,
-    /// The length of e in bits.
-    pub(super) e_bits: u32,
     pub(super) private: Private,
     /// SHA-256 of d, from which implicit rejection derives its messages.
     pub(super) d_hash: Secret<[u8; 32]>,
@@ -152,7 +149,6 @@ impl KeyHandle {
             d_hash: hash_of_exponent(components.d, size),
             n: checked.n,
             n_bits: checked.n_bits,
-            e_bits: checked.e.bit_width_vartime(),
             e: checked.e,
             private,
             restriction,

@@ -22,13 +22,13 @@ use sha2::{Digest as _, Sha256};
 
 use super::backend::RsaBackend;
 use super::backend::compute;
-use super::batch::Source;
+use super::batch::{Representatives, Source};
 use super::encryption::{oaep, pkcs1_v15};
+use super::hash::add_mask;
 use super::key::Private;
 use super::keygen::candidates::Candidates;
 use super::keygen::numbers::Numbers;
 use super::keygen::primality::{on_engine, pass};
-use super::mgf1::add_mask;
 use super::random::{Randomness, Streams};
 use super::signatures::SecretOctets;
 use super::{
@@ -357,7 +357,7 @@ fn private_operations(backend: &impl RsaBackend, rsa_keys: Vec<PrivateKey>) {
     }
 }
 
-/// Random numbers below any modulus.
+/// Random numbers below any modulus, and above 1.
 struct RandomBlocks<'a> {
     keys: &'a [&'a KeyHandle],
     streams: Streams,
@@ -366,6 +366,11 @@ struct RandomBlocks<'a> {
 impl Source<KeyHandle> for RandomBlocks<'_> {
     fn key(&self, position: usize) -> &KeyHandle {
         self.keys[position]
+    }
+
+    /// The range with the most comparisons.
+    fn accepted(&self) -> Representatives {
+        Representatives::Sp800_56b
     }
 
     fn encode(

@@ -16,23 +16,11 @@ use super::error::Error;
 pub(super) struct Outputs {
     octets: Vec<u8>,
     /// For each item where its octets start.
-    starts: Starts,
+    starts: Vec<usize>,
     /// For each item its length in octets plus 1, or 0 without a result.
     lens: Vec<u16>,
     /// The failed items, in ascending order.
     errors: Vec<(usize, Error)>,
-}
-
-enum Starts {
-    /// At multiples of this: there is one class.
-    Multiples(usize),
-    Each(Vec<usize>),
-}
-
-impl Default for Starts {
-    fn default() -> Self {
-        Self::Multiples(0)
-    }
 }
 
 impl Outputs {
@@ -51,11 +39,12 @@ impl Outputs {
         if let Ok(at) = self.errors.binary_search_by_key(&index, |error| error.0) {
             return Err(self.errors[at].1.clone());
         }
-        let start = match &self.starts {
-            Starts::Multiples(stride) => index * stride,
-            Starts::Each(starts) => starts[index],
-        };
-        Ok(&self.octets[start..][..usize::from(self.lens[index]) - 1])
+        Ok(&self.octets[self.starts[index]..][..self.octets_of(index)])
+    }
+
+    /// The length of an item that has not failed, in octets.
+    fn octets_of(&self, index: usize) -> usize {
+        usize::from(self.lens[index]) - 1
     }
 
     /// Fails with the error of the first failed item.
@@ -68,9 +57,12 @@ impl Outputs {
     pub(super) fn into_vec(self) -> Result<Vec<u8>, Error> {
         self.all_succeeded()?;
         // Nothing moves if all outputs have full length and are in order.
-        if let Starts::Multiples(stride) = self.starts
-            && self.lens.iter().all(|&len| usize::from(len) == stride + 1)
-        {
+        let mut end = 0;
+        let is_in_order = (0..self.len()).all(|index| {
+            let start = mem::replace(&mut end, self.starts[index] + self.octets_of(index));
+            start == self.starts[index]
+        });
+        if is_in_order && end == self.octets.len() {
             return Ok(self.octets);
         }
         let octets = (0..self.len()).flat_map(|index| self.get(index).unwrap_or_default());
@@ -132,23 +124,21 @@ impl Buffers {
     /// item with neither result nor error, is a [fault](Error::Fault).
     pub(super) fn finish(mut self, positions: &Positions) -> Secret<Outputs> {
         let count = self.lens.len();
-        let mut starts = Starts::Multiples(self.classes.first().map_or(0, |class| class.max_len));
+        let strides = self.classes.iter();
+        let strides = strides.flat_map(|class| iter::repeat_n(class.max_len, class.count));
+        let starts = strides.scan(0, |end, stride| Some(mem::replace(end, *end + stride)));
+        let mut starts: Vec<_> = starts.collect();
         if let Positions::Sorted(_) = positions {
-            let lens = mem::replace(&mut self.lens, vec![0; count]);
-            let errors = mem::replace(&mut self.errors, vec![None; count]);
-            let (mut each, mut start) = (vec![0; count], 0);
-            let strides = self.classes.iter();
-            let strides = strides.flat_map(|class| iter::repeat_n(class.max_len, class.count));
-            for (item, ((len, error), stride)) in
-                lens.into_iter().zip(errors).zip(strides).enumerate()
-            {
+            let sorted_lens = mem::replace(&mut self.lens, vec![0; count]);
+            let mut sorted_errors = mem::replace(&mut self.errors, vec![None; count]);
+            let sorted_starts = starts.clone();
+            for item in 0..count {
                 if let Some(position) = positions.of(item) {
-                    (self.lens[position], self.errors[position]) = (len, error);
-                    each[position] = start;
+                    self.lens[position] = sorted_lens[item];
+                    self.errors[position] = sorted_errors[item].take();
+                    starts[position] = sorted_starts[item];
                 }
-                start += stride;
             }
-            starts = Starts::Each(each);
         }
         let failed = (0..count).filter(|index| self.lens[*index] == 0);
         let error = |index: usize| match self.errors[index].as_deref() {
@@ -168,8 +158,8 @@ impl Buffers {
 /// to a page.
 ///
 /// glibc zeroes allocations of up to 32 MiB on the calling thread, which took 5 % of a batch of
-/// 65,536 RSA-2048 signatures on an H100. Larger ones are mapped, and pages that are never written
-/// take no memory.
+/// 65,536 RSA-2048 signatures on an H100. Larger ones are mapped. The excess is returned, because
+/// wiping a vector writes all of its capacity.
 fn zeros(len: usize) -> Vec<u8> {
     const FEW: usize = 1 << 20;
     const LARGER_THAN_GLIBC_FILLS: usize = 33 << 20;
@@ -178,6 +168,7 @@ fn zeros(len: usize) -> Vec<u8> {
         _ => vec![0; len.max(LARGER_THAN_GLIBC_FILLS)],
     };
     zeros.truncate(len);
+    zeros.shrink_to_fit();
     zeros
 }
 
@@ -354,5 +345,17 @@ mod tests {
             Err(Error::Decryption { index: 0 })
         });
         assert!(buffers.octets.iter().all(|octet| *octet == 0));
+    }
+    /// Spare capacity would be written when secrets are wiped.
+    #[test]
+    fn large_buffers_have_no_spare_capacity() {
+        let size = Size {
+            count: 1 << 12,
+            max_len: 256,
+        };
+        let buffers = Buffers::new([size].into());
+        assert_eq!(buffers.octets.capacity(), buffers.octets.len());
+        let outputs = buffers.finish(&Positions::Same);
+        assert_eq!(outputs.octets.capacity(), 1 << 20);
     }
 }

@@ -1,6 +1,5 @@
 //! Randomness for many threads from the caller's generator.
 
-use core::fmt;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use batch_modexp_core::secret::{Secret, reveal};
@@ -64,40 +63,28 @@ impl Streams {
     }
 }
 
-/// One of the [`Streams`], or none.
+/// One of the [`Streams`], or none: then it fails with [`Error::Rng`].
 pub(in crate::rsa) struct Randomness(Option<ChaCha20Rng>);
 
 impl TryRng for Randomness {
-    type Error = NoRandomness;
+    type Error = Error;
 
-    fn try_next_u32(&mut self) -> Result<u32, NoRandomness> {
-        self.0.as_mut().map(Rng::next_u32).ok_or(NoRandomness)
+    fn try_next_u32(&mut self) -> Result<u32, Error> {
+        self.0.as_mut().map(Rng::next_u32).ok_or(Error::Rng)
     }
 
-    fn try_next_u64(&mut self) -> Result<u64, NoRandomness> {
-        self.0.as_mut().map(Rng::next_u64).ok_or(NoRandomness)
+    fn try_next_u64(&mut self) -> Result<u64, Error> {
+        self.0.as_mut().map(Rng::next_u64).ok_or(Error::Rng)
     }
 
-    fn try_fill_bytes(&mut self, octets: &mut [u8]) -> Result<(), NoRandomness> {
-        let stream = self.0.as_mut().ok_or(NoRandomness)?;
+    fn try_fill_bytes(&mut self, octets: &mut [u8]) -> Result<(), Error> {
+        let stream = self.0.as_mut().ok_or(Error::Rng)?;
         stream.fill_bytes(octets);
         Ok(())
     }
 }
 
 impl TryCryptoRng for Randomness {}
-
-/// Randomness was needed in a batch that was declared to need none.
-#[derive(Debug)]
-pub(in crate::rsa) struct NoRandomness;
-
-impl fmt::Display for NoRandomness {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("there is no randomness")
-    }
-}
-
-impl core::error::Error for NoRandomness {}
 
 #[cfg(test)]
 mod tests {
@@ -107,17 +94,17 @@ mod tests {
     struct Counter(u8);
 
     impl TryRng for Counter {
-        type Error = NoRandomness;
+        type Error = Error;
 
-        fn try_next_u32(&mut self) -> Result<u32, NoRandomness> {
-            Err(NoRandomness)
+        fn try_next_u32(&mut self) -> Result<u32, Error> {
+            Err(Error::Rng)
         }
 
-        fn try_next_u64(&mut self) -> Result<u64, NoRandomness> {
-            Err(NoRandomness)
+        fn try_next_u64(&mut self) -> Result<u64, Error> {
+            Err(Error::Rng)
         }
 
-        fn try_fill_bytes(&mut self, octets: &mut [u8]) -> Result<(), NoRandomness> {
+        fn try_fill_bytes(&mut self, octets: &mut [u8]) -> Result<(), Error> {
             octets.fill_with(|| {
                 self.0 += 1;
                 self.0

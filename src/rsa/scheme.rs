@@ -9,8 +9,8 @@ use sha2::digest::{FixedOutputReset, Output};
 
 pub use self::any::AnyScheme;
 use self::emsa_pss::SaltLen;
+use super::hash::Hash;
 use super::key::Restriction;
-use super::mgf1::add_mask;
 use crate::rsa::Error;
 
 mod any;
@@ -18,7 +18,16 @@ mod emsa_pkcs1_v15;
 mod emsa_pss;
 
 mod sealed {
-    pub trait Sealed {}
+    use super::Restriction;
+
+    pub trait Sealed {
+        /// The narrowest restriction of a key that may sign by this scheme. Typed schemes compute some
+        /// digests to find it: see [`Permitted`](super::Permitted).
+        fn narrowest(&self) -> Restriction;
+
+        /// Passes the digest of a message to `f`.
+        fn with_digest<T>(&self, message: &[u8], f: impl FnOnce(&[u8]) -> T) -> T;
+    }
 }
 
 /// A signature scheme with its hash function: [`Pkcs1v15`], [`Pss`], or [`AnyScheme`] to choose at
@@ -34,7 +43,9 @@ pub trait Scheme: sealed::Sealed + Sync {
     fn digest_len(&self) -> usize;
 
     /// Whether a key with this restriction may sign by this scheme.
-    fn is_permitted_by(&self, restriction: Restriction) -> bool;
+    fn is_permitted_by(&self, restriction: Restriction) -> bool {
+        restriction.includes(self.narrowest())
+    }
 
     /// Whether [`encode`](Self::encode) draws random octets.
     fn is_randomized(&self) -> bool;
@@ -79,6 +90,29 @@ pub trait Scheme: sealed::Sealed + Sync {
     ) -> Result<bool, Error>;
 }
 
+/// A scheme and the narrowest restriction of its keys, found once for all items of a scheme.
+pub(super) struct Permitted<'s, S> {
+    pub(super) scheme: &'s S,
+    pub(super) narrowest: Restriction,
+}
+
+impl<'s, S: Scheme> Permitted<'s, S> {
+    pub(super) fn of(scheme: &'s S) -> Self {
+        Self {
+            scheme,
+            narrowest: scheme.narrowest(),
+        }
+    }
+}
+
+impl<S> Clone for Permitted<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Permitted<'_, S> {}
+
 /// A message to sign, or its digest.
 pub(super) enum Content<'a> {
     /// A message.
@@ -99,7 +133,7 @@ impl Content<'_> {
     ) -> Result<T, Error> {
         let expected = scheme.digest_len();
         match self {
-            Self::Message(message) => f(scheme.digest(message).as_ref()),
+            Self::Message(message) => scheme.with_digest(message, f),
             Self::Digest(digest) if digest.len() == expected => f(digest),
             Self::Digest(digest) => Err(Error::DigestLength {
                 index: 0,
@@ -158,8 +192,32 @@ impl<D: Digest + FixedOutputReset, M: Digest> Pss<D, M> {
     }
 }
 
-impl<D> sealed::Sealed for Pkcs1v15<D> {}
-impl<D, M> sealed::Sealed for Pss<D, M> {}
+impl<D: Digest> sealed::Sealed for Pkcs1v15<D> {
+    fn narrowest(&self) -> Restriction {
+        Restriction::None
+    }
+
+    fn with_digest<T>(&self, message: &[u8], f: impl FnOnce(&[u8]) -> T) -> T {
+        f(&D::digest(message))
+    }
+}
+
+impl<D: Digest, M: Digest> sealed::Sealed for Pss<D, M> {
+    fn narrowest(&self) -> Restriction {
+        match Hash::of_type::<D>() {
+            Some(hash) if Hash::of_type::<M>() == Some(hash) => Restriction::PssWith {
+                hash,
+                min_salt_len: self.salt_len,
+            },
+            // Keys with parameters have a hash function that is known, also for the mask generation.
+            _ => Restriction::Pss,
+        }
+    }
+
+    fn with_digest<T>(&self, message: &[u8], f: impl FnOnce(&[u8]) -> T) -> T {
+        f(&D::digest(message))
+    }
+}
 
 impl<D: Digest + AssociatedOid> Scheme for Pkcs1v15<D> {
     type Digest = Output<D>;
@@ -170,10 +228,6 @@ impl<D: Digest + AssociatedOid> Scheme for Pkcs1v15<D> {
 
     fn digest_len(&self) -> usize {
         <D as Digest>::output_size()
-    }
-
-    fn is_permitted_by(&self, restriction: Restriction) -> bool {
-        restriction == Restriction::None
     }
 
     fn is_randomized(&self) -> bool {
@@ -212,15 +266,6 @@ impl<D: Digest + FixedOutputReset, M: Digest> Scheme for Pss<D, M> {
         <D as Digest>::output_size()
     }
 
-    fn is_permitted_by(&self, restriction: Restriction) -> bool {
-        match restriction {
-            Restriction::None | Restriction::Pss => true,
-            Restriction::PssWith { hash, min_salt_len } => {
-                self.salt_len >= min_salt_len && hash.is::<D>() && hash.is::<M>()
-            }
-        }
-    }
-
     fn is_randomized(&self) -> bool {
         self.salt_len > 0
     }
@@ -232,8 +277,7 @@ impl<D: Digest + FixedOutputReset, M: Digest> Scheme for Pss<D, M> {
         rng: &mut R,
         encoded: &mut [u8],
     ) -> Result<(), Error> {
-        let (hash, mask) = (emsa_pss::hash_of::<D>, add_mask::<M>);
-        emsa_pss::encode(digest, self.salt_len, n_bits, rng, encoded, hash, mask)
+        emsa_pss::encode::<D, M, R>(digest, self.salt_len, n_bits, rng, encoded)
     }
 
     fn verify_vartime(
@@ -244,8 +288,7 @@ impl<D: Digest + FixedOutputReset, M: Digest> Scheme for Pss<D, M> {
         encoded: &mut [u8],
     ) -> Result<bool, Error> {
         let salt = min_salt_len.map_or(SaltLen::Exactly(self.salt_len), SaltLen::AtLeast);
-        let (hash, mask) = (emsa_pss::hash_of::<D>, add_mask::<M>);
-        emsa_pss::verify(digest, salt, n_bits, encoded, hash, mask)
+        emsa_pss::verify::<D, M>(digest, salt, n_bits, encoded)
     }
 }
 
@@ -290,3 +333,6 @@ impl<D, M> core::fmt::Debug for Pss<D, M> {
             .finish()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,8 +54,9 @@ impl TryFrom<&[u8]> for Signature {
 
     /// Fails if no accepted key has a modulus of that length.
     fn try_from(octets: &[u8]) -> Result<Self, signature::Error> {
-        let lengths = super::MIN_BITS.div_ceil(8) as usize..=super::MAX_BITS.div_ceil(8) as usize;
-        match lengths.contains(&octets.len()) {
+        let [min, max] =
+            [super::MIN_BITS, super::MAX_PUBLIC_BITS].map(|bits| bits.div_ceil(8) as usize);
+        match (min..=max).contains(&octets.len()) {
             true => Ok(Self(octets.into())),
             false => Err(signature::Error::new()),
         }

@@ -94,24 +94,31 @@ macro_rules! read_outputs {
     };
 }
 
+/// Makes public outputs of a batch, and takes their octets.
+macro_rules! public_outputs {
+    ($outputs:ident, $octets:literal) => {
+        impl $outputs {
+            pub(super) fn new(outputs: Secret<Outputs>) -> Self {
+                Self(outputs.into_inner())
+            }
+
+            #[doc = concat!("The octets of all ", $octets, ", one after the other.")]
+            ///
+            /// # Errors
+            ///
+            /// That of the first failed item.
+            pub fn into_vec(self) -> Result<Vec<u8>, Error> {
+                self.0.into_vec()
+            }
+        }
+    };
+}
+
 read_outputs!(Signatures, "The signature");
 read_outputs!(Ciphertexts, "The ciphertext");
 read_outputs!(SecretOctets, "The octets");
-
-impl Signatures {
-    pub(super) fn new(outputs: Secret<Outputs>) -> Self {
-        Self(outputs.into_inner())
-    }
-
-    /// The octets of all signatures, one after the other.
-    ///
-    /// # Errors
-    ///
-    /// That of the first failed item.
-    pub fn into_vec(self) -> Result<Vec<u8>, Error> {
-        self.0.into_vec()
-    }
-}
+public_outputs!(Signatures, "signatures");
+public_outputs!(Ciphertexts, "ciphertexts");
 
 impl IntoIterator for Signatures {
     type Item = Result<Signature, Error>;
@@ -125,7 +132,8 @@ impl IntoIterator for Signatures {
     }
 }
 
-/// The octets of each item, borrowed: see [`Signatures::iter`] and [`SecretOctets::iter`].
+/// The octets of each item, borrowed: see [`Signatures::iter`], [`Ciphertexts::iter`] and
+/// [`SecretOctets::iter`].
 pub struct Iter<'a> {
     outputs: &'a Outputs,
     positions: Range<usize>,
@@ -194,21 +202,6 @@ impl fmt::Debug for Signatures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let signatures = self.iter().map(|item| item.map(Signature::new));
         f.debug_list().entries(signatures).finish()
-    }
-}
-
-impl Ciphertexts {
-    pub(super) fn new(outputs: Secret<Outputs>) -> Self {
-        Self(outputs.into_inner())
-    }
-
-    /// The octets of all ciphertexts, one after the other.
-    ///
-    /// # Errors
-    ///
-    /// That of the first failed item.
-    pub fn into_vec(self) -> Result<Vec<u8>, Error> {
-        self.0.into_vec()
     }
 }
 

@@ -6,9 +6,9 @@ use rand_core::TryCryptoRng;
 
 use super::backend::{RsaBackend, compute};
 use super::batch::Source;
-use super::key::KeyHandle;
+use super::key::{KeyHandle, Restriction};
 use super::random::{Randomness, Streams};
-use super::scheme::{AnyScheme, Content, Scheme};
+use super::scheme::{AnyScheme, Content, Permitted, Scheme};
 use super::signatures::Signatures;
 use crate::rsa::Error;
 
@@ -19,6 +19,7 @@ use crate::rsa::Error;
 pub struct BatchSigner<B, S> {
     backend: B,
     scheme: S,
+    narrowest: Restriction,
     blinding: bool,
 }
 
@@ -27,6 +28,7 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
     pub fn new(backend: B, scheme: S) -> Self {
         Self {
             backend,
+            narrowest: scheme.narrowest(),
             scheme,
             blinding: true,
         }
@@ -72,7 +74,7 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let scheme = &self.scheme;
+        let scheme = self.scheme();
         self.sign_items(rng, messages.len(), |i| {
             (key, scheme, Content::Message(messages[i].as_ref()))
         })
@@ -92,7 +94,7 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let scheme = &self.scheme;
+        let scheme = self.scheme();
         self.sign_items(rng, messages.len(), |i| {
             let (key, message) = &messages[i];
             (*key, scheme, Content::Message(message.as_ref()))
@@ -115,7 +117,7 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let scheme = &self.scheme;
+        let scheme = self.scheme();
         self.sign_items(rng, digests.len(), |i| {
             (key, scheme, Content::Digest(digests[i].as_ref()))
         })
@@ -135,11 +137,18 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let scheme = &self.scheme;
+        let scheme = self.scheme();
         self.sign_items(rng, digests.len(), |i| {
             let (key, digest) = &digests[i];
             (*key, scheme, Content::Digest(digest.as_ref()))
         })
+    }
+
+    fn scheme(&self) -> Permitted<'_, S> {
+        Permitted {
+            scheme: &self.scheme,
+            narrowest: self.narrowest,
+        }
     }
 
     /// Signs what `item` returns for each of `count` positions: a key, a scheme, and the content.
@@ -152,7 +161,7 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
     where
         S: 's,
     {
-        let draws_salts = || (0..count).any(|i| item(i).1.is_randomized());
+        let draws_salts = || (0..count).any(|i| item(i).1.scheme.is_randomized());
         let streams = match self.blinding || draws_salts() {
             true => Streams::seeded(rng)?,
             false => Streams::none(),
@@ -195,7 +204,11 @@ impl<B: RsaBackend> BatchSigner<B, AnyScheme> {
     {
         self.sign_items(rng, messages.len(), |i| {
             let (key, scheme, message) = &messages[i];
-            (*key, scheme, Content::Message(message.as_ref()))
+            (
+                *key,
+                Permitted::of(scheme),
+                Content::Message(message.as_ref()),
+            )
         })
     }
 
@@ -215,7 +228,11 @@ impl<B: RsaBackend> BatchSigner<B, AnyScheme> {
     {
         self.sign_items(rng, digests.len(), |i| {
             let (key, scheme, digest) = &digests[i];
-            (*key, scheme, Content::Digest(digest.as_ref()))
+            (
+                *key,
+                Permitted::of(scheme),
+                Content::Digest(digest.as_ref()),
+            )
         })
     }
 }
@@ -227,7 +244,7 @@ struct ToSign<'f, 's, S> {
 }
 
 /// The key, the scheme and the content.
-type Item<'s, S> = (&'s KeyHandle, &'s S, Content<'s>);
+type Item<'s, S> = (&'s KeyHandle, Permitted<'s, S>, Content<'s>);
 
 impl<S: Scheme> Source<KeyHandle> for ToSign<'_, '_, S> {
     fn key(&self, position: usize) -> &KeyHandle {
@@ -241,10 +258,10 @@ impl<S: Scheme> Source<KeyHandle> for ToSign<'_, '_, S> {
         randomness: &mut Randomness,
         em: &mut [u8],
     ) -> Result<(), Error> {
-        let (_, scheme, content) = (self.item)(position);
+        let (_, Permitted { scheme, narrowest }, content) = (self.item)(position);
         let restriction = key.restriction();
         // The caller sets the positions of errors.
-        if !scheme.is_permitted_by(restriction) {
+        if !restriction.includes(narrowest) {
             return Err(Error::KeyRestricted {
                 index: 0,
                 restriction,

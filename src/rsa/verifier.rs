@@ -3,11 +3,12 @@
 use core::fmt;
 
 use super::backend::{RsaBackend, compute};
-use super::batch::Source;
+use super::batch::{Representatives, Source};
 use super::key::{PublicKey, Restriction};
 use super::output::Outputs;
 use super::random::{Randomness, Streams};
-use super::scheme::{AnyScheme, Content, Scheme};
+use super::representative::copy_block;
+use super::scheme::{AnyScheme, Content, Permitted, Scheme};
 use crate::rsa::Error;
 
 /// Verifies batches of signatures with a backend and a scheme (RFC 8017, section 8).
@@ -40,6 +41,7 @@ use crate::rsa::Error;
 pub struct BatchVerifier<B, S> {
     backend: B,
     scheme: S,
+    narrowest: Restriction,
     any_salt_len: bool,
 }
 
@@ -48,6 +50,7 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
     pub fn new(backend: B, scheme: S) -> Self {
         Self {
             backend,
+            narrowest: scheme.narrowest(),
             scheme,
             any_salt_len: false,
         }
@@ -78,7 +81,7 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         M: AsRef<[u8]> + Sync,
         T: AsRef<[u8]> + Sync,
     {
-        let scheme = &self.scheme;
+        let scheme = self.scheme();
         self.verdicts(signed.len(), |i| {
             let (message, signature) = &signed[i];
             let content = Content::Message(message.as_ref());
@@ -96,7 +99,7 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         M: AsRef<[u8]> + Sync,
         T: AsRef<[u8]> + Sync,
     {
-        let scheme = &self.scheme;
+        let scheme = self.scheme();
         self.verdicts(signed.len(), |i| {
             let (key, message, signature) = &signed[i];
             let content = Content::Message(message.as_ref());
@@ -120,7 +123,7 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         M: AsRef<[u8]> + Sync,
         T: AsRef<[u8]> + Sync,
     {
-        let scheme = &self.scheme;
+        let scheme = self.scheme();
         self.verdicts(signed.len(), |i| {
             let (digest, signature) = &signed[i];
             let content = Content::Digest(digest.as_ref());
@@ -141,12 +144,19 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         M: AsRef<[u8]> + Sync,
         T: AsRef<[u8]> + Sync,
     {
-        let scheme = &self.scheme;
+        let scheme = self.scheme();
         self.verdicts(signed.len(), |i| {
             let (key, digest, signature) = &signed[i];
             let content = Content::Digest(digest.as_ref());
             (*key, scheme, content, signature.as_ref())
         })
+    }
+
+    fn scheme(&self) -> Permitted<'_, S> {
+        Permitted {
+            scheme: &self.scheme,
+            narrowest: self.narrowest,
+        }
     }
 
     /// Verifies what `item` returns for each of `count` positions: a key, a scheme, the signed
@@ -185,7 +195,7 @@ impl<B: RsaBackend> BatchVerifier<B, AnyScheme> {
         self.verdicts(signed.len(), |i| {
             let (key, scheme, message, signature) = &signed[i];
             let content = Content::Message(message.as_ref());
-            (*key, scheme, content, signature.as_ref())
+            (*key, Permitted::of(scheme), content, signature.as_ref())
         })
     }
 
@@ -205,7 +215,7 @@ impl<B: RsaBackend> BatchVerifier<B, AnyScheme> {
         self.verdicts(signed.len(), |i| {
             let (key, scheme, digest, signature) = &signed[i];
             let content = Content::Digest(digest.as_ref());
-            (*key, scheme, content, signature.as_ref())
+            (*key, Permitted::of(scheme), content, signature.as_ref())
         })
     }
 }
@@ -291,12 +301,12 @@ struct Signed<'f, 's, S> {
 }
 
 /// The key, the scheme, the signed content and the signature.
-type Item<'s, S> = (&'s PublicKey, &'s S, Content<'s>, &'s [u8]);
+type Item<'s, S> = (&'s PublicKey, Permitted<'s, S>, Content<'s>, &'s [u8]);
 
 impl<S: Scheme> Signed<'_, '_, S> {
     /// Fails if the key does not permit the scheme. Returns the length that a salt must have at least,
     /// if it may have any.
-    fn permit(&self, scheme: &S, key: &PublicKey) -> Result<Option<usize>, Error> {
+    fn permit(&self, narrowest: Restriction, key: &PublicKey) -> Result<Option<usize>, Error> {
         let restriction = key.restriction();
         let (required, min_salt_len) = match (self.any_salt_len, restriction) {
             (false, _) => (restriction, None),
@@ -310,7 +320,7 @@ impl<S: Scheme> Signed<'_, '_, S> {
             ),
             (true, Restriction::None | Restriction::Pss) => (restriction, Some(0)),
         };
-        if !scheme.is_permitted_by(required) {
+        if !required.includes(narrowest) {
             return Err(Error::KeyRestricted {
                 index: 0,
                 restriction,
@@ -325,6 +335,10 @@ impl<S: Scheme> Source<PublicKey> for Signed<'_, '_, S> {
         (self.item)(position).0
     }
 
+    fn accepted(&self) -> Representatives {
+        Representatives::BelowModulus
+    }
+
     fn encode(
         &self,
         position: usize,
@@ -332,21 +346,13 @@ impl<S: Scheme> Source<PublicKey> for Signed<'_, '_, S> {
         _: &mut Randomness,
         em: &mut [u8],
     ) -> Result<(), Error> {
-        let (_, scheme, content, signature) = (self.item)(position);
+        let (_, Permitted { scheme, narrowest }, content, signature) = (self.item)(position);
         // A wrong signature does not hide that the item could not be verified.
-        self.permit(scheme, key)?;
+        self.permit(narrowest, key)?;
         if let Content::Digest(_) = content {
             content.with_digest(scheme, |_| Ok(()))?;
         }
-        if signature.len() != em.len() || !key.exceeds(signature) {
-            return Err(Error::BlockOutOfRange {
-                index: 0,
-                len: signature.len(),
-                expected: em.len(),
-            });
-        }
-        em.copy_from_slice(signature);
-        Ok(())
+        copy_block(signature, em)
     }
 
     fn output_len(&self, _: &PublicKey) -> usize {
@@ -360,8 +366,8 @@ impl<S: Scheme> Source<PublicKey> for Signed<'_, '_, S> {
         em: &mut [u8],
         _: &mut [u8],
     ) -> Result<usize, Error> {
-        let (_, scheme, content, _) = (self.item)(position);
-        let min_salt_len = self.permit(scheme, key)?;
+        let (_, Permitted { scheme, narrowest }, content, _) = (self.item)(position);
+        let min_salt_len = self.permit(narrowest, key)?;
         content.with_digest(scheme, |digest| {
             match scheme.verify_vartime(digest, key.bits(), min_salt_len, em)? {
                 true => Ok(0),

@@ -1,6 +1,7 @@
-//! An allocator that searches every freed block.
+//! An allocator that searches every freed block, and counts allocations.
 
 use core::alloc::{GlobalAlloc, Layout};
+use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::alloc::System;
 use std::sync::{Mutex, MutexGuard, RwLock};
@@ -9,6 +10,17 @@ use super::needles::Needle;
 
 /// The system's allocator, with a search of blocks before they are freed.
 pub struct Watching;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The number of allocations that `action` makes on the calling thread.
+pub fn allocations_of(action: impl FnOnce()) -> usize {
+    let before = ALLOCATIONS.get();
+    action();
+    ALLOCATIONS.get() - before
+}
 
 static ARMED: AtomicBool = AtomicBool::new(false);
 static NEEDLES: RwLock<Vec<Needle>> = RwLock::new(Vec::new());
@@ -20,6 +32,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 // read before that, and reading allocates nothing.
 unsafe impl GlobalAlloc for Watching {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
         // SAFETY: as required of the caller.
         let block = unsafe { System.alloc(layout) };
         if !block.is_null() {

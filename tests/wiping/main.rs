@@ -1,8 +1,9 @@
 //! Tests that search for secrets in returned memory: freed heap blocks, and the stack of an ended
-//! thread.
+//! thread. The allocator that they need also counts allocations.
 #![cfg(unix)]
 #![allow(unsafe_code)]
 
+mod allocations;
 mod blind;
 mod freed;
 mod generation;

@@ -8,7 +8,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crypto_bigint::{BoxedUint, Choice, Limb, Unsigned};
+use crypto_bigint::{Choice, CtEq, Limb, Unsigned};
 
 use crate::checks::check_batch;
 use crate::monty::ModulusRef;
@@ -84,18 +84,30 @@ pub trait Engine: Sync {
         out
     }
 
-    /// Tells for each item whether `bases[i]^exponent` is `expected[i]` modulo both factors.
+    /// Tells for each item whether `bases[i]^exponent` is `expected[i]` modulo `moduli[i]`, the
+    /// product of its factors. Expected powers are below the moduli; bases may have any value.
     ///
-    /// Returns `None` from an engine without SIMD lanes: there the check modulo the product of the
-    /// factors is faster.
+    /// Engines with SIMD lanes compare modulo the factors, if there are any, which takes less time.
     ///
     /// # Panics
     ///
-    /// Those of [`Comparison::assert_lengths`]. Engines with lanes also panic if the factors are too
-    /// short for the numbers.
-    fn powers_agree(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
+    /// Those of [`Comparison::assert_lengths`] and [`public_powers`](Self::public_powers). Engines
+    /// with lanes also panic if the factors are too short for the numbers.
+    fn powers_agree(&self, moduli: Moduli<'_>, comparison: &Comparison<'_>) -> Vec<Choice> {
         comparison.assert_lengths();
-        self.run_comparison(comparison)
+        let in_lanes = match comparison.factors[0].is_empty() {
+            true => None,
+            false => self.run_comparison(comparison),
+        };
+        in_lanes.unwrap_or_else(|| {
+            let powers = self.public_powers(moduli, comparison.exponent, comparison.bases);
+            let size = size_of_all(moduli).max(1);
+            let expected = comparison.expected.chunks_exact(size);
+            let pairs = powers.chunks_exact(size).zip(expected);
+            pairs
+                .map(|(power, expected)| ct_eq(power, expected))
+                .collect()
+        })
     }
 
     /// Implements [`pow`](Self::pow).
@@ -116,7 +128,8 @@ pub trait Engine: Sync {
     /// Implements [`remainders`](Self::remainders).
     fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]);
 
-    /// Implements [`powers_agree`](Self::powers_agree).
+    /// Implements [`powers_agree`](Self::powers_agree) modulo the factors; numbers may have any value.
+    /// `None` without SIMD lanes.
     fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>>;
 }
 
@@ -256,10 +269,10 @@ impl<'a> SecretPowers<'a> {
     }
 }
 
-/// Powers to compare with expected values modulo two factors. Numbers may be twice as long as the
-/// factors. Everything is secret except the exponent and which factors are the same reference.
+/// Powers to compare with expected values, modulo two factors if there are any. Numbers may be twice
+/// as long as the factors. Everything is secret except the exponent and which factors are the same reference.
 pub struct Comparison<'a> {
-    /// The first factors, then the second ones; odd and all equally wide.
+    /// The first factors, then the second ones; odd and all equally wide. Or none.
     pub factors: [Moduli<'a>; 2],
     /// The exponent of all bases.
     pub exponent: Exponent<'a>,
@@ -288,6 +301,14 @@ impl Comparison<'_> {
         assert!(self.bases.len().is_multiple_of(count.max(1)));
         assert_eq!(self.masks.map_or(2 * count, <[u16]>::len), 2 * count);
     }
+}
+
+/// Whether two numbers of equal length are equal, in constant time.
+#[must_use]
+pub fn ct_eq(a: &[Limb], b: &[Limb]) -> Choice {
+    let pairs = a.iter().zip(b);
+    let difference = pairs.fold(Limb::ZERO, |bits, (a, b)| bits | (*a ^ *b));
+    difference.ct_eq(&Limb::ZERO)
 }
 
 /// The number of limbs of each modulus; 0 without moduli.
@@ -323,20 +344,27 @@ pub struct Exponent<'a> {
 }
 
 impl<'a> Exponent<'a> {
-    /// The exponent `exponent`.
+    /// The exponent `exponent`, least significant limb first.
     ///
     /// # Panics
     ///
     /// If it is 0.
     #[must_use]
-    pub fn new(exponent: &'a BoxedUint) -> Self {
-        let bits = exponent.bit_width_vartime();
-        assert!(bits >= 1, "a public exponent is at least 1");
+    pub fn new(exponent: &'a (impl AsRef<[Limb]> + ?Sized)) -> Self {
+        let limbs = exponent.as_ref();
+        let highest = limbs.iter().rposition(|limb| limb.0 != 0);
+        let highest = highest.expect("a public exponent is at least 1");
         Self {
-            limbs: exponent.as_limbs(),
-            top: bits - 1,
+            limbs,
+            top: (highest as u32 + 1) * Limb::BITS - 1 - limbs[highest].0.leading_zeros(),
             lowest: 0,
         }
+    }
+
+    /// The length of the exponent in bits.
+    #[must_use]
+    pub fn bits(self) -> u32 {
+        self.top + 1
     }
 
     /// The exponent `odd - 1`.
@@ -345,7 +373,7 @@ impl<'a> Exponent<'a> {
     ///
     /// If `odd` is even or 1.
     #[must_use]
-    pub fn one_less(odd: &'a BoxedUint) -> Self {
+    pub fn one_less(odd: &'a (impl AsRef<[Limb]> + ?Sized)) -> Self {
         let exponent = Self::new(odd);
         assert!(exponent.top >= 1 && exponent.limbs[0].0 & 1 == 1);
         Self {

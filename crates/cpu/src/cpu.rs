@@ -58,7 +58,7 @@ impl Cpu {
     /// The backend that spreads batches over threads.
     #[doc(hidden)]
     #[must_use]
-    pub fn inner(&self) -> &Parallel<AnyEngine> {
+    pub fn parallel(&self) -> &Parallel<AnyEngine> {
         &self.0
     }
 

@@ -206,7 +206,7 @@ fn powers_modulo_two_factors() {
                             expected,
                             masks,
                         };
-                        let verdicts = engine.powers_agree(&powers)?;
+                        let verdicts = engine.run_comparison(&powers)?;
                         let verdicts = verdicts.iter().map(|verdict| verdict.to_bool());
                         Some(verdicts.collect::<Vec<_>>())
                     };
@@ -245,7 +245,8 @@ fn powers_modulo_two_factors() {
         masks: None,
     };
     for_each_engine(|name, engine| {
-        let agree = engine.powers_agree(&powers);
+        assert!(engine.powers_agree(&[], &powers).is_empty(), "{name}");
+        let agree = engine.run_comparison(&powers);
         assert!(agree.is_none_or(|verdicts| verdicts.is_empty()), "{name}");
     });
 }

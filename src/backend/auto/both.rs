@@ -148,7 +148,7 @@ impl Both {
         let Some(Model { gpu, .. }) = self.model(shape, of_all) else {
             return on(work, Side::Cpu);
         };
-        let engine = self.cpu().inner().inner();
+        let engine = self.cpu().parallel().inner();
         let time =
             <_ as BatchModExp<BoxedUint>>::relative_time(engine, shape.bits, exponentiations);
         let cpu = self.seconds(shape, time);
@@ -236,7 +236,7 @@ impl Both {
     /// The estimated time on the processor, from a
     /// [relative time](BatchModExp::relative_time) of its threads or of one of them.
     fn seconds(&self, shape: Shape, relative_time: u64) -> f64 {
-        let engine = self.cpu().inner().inner();
+        let engine = self.cpu().parallel().inner();
         let at_a_time = <_ as BatchModExp<BoxedUint>>::granularity(engine);
         let round = <_ as BatchModExp<BoxedUint>>::relative_time(engine, shape.bits, at_a_time);
         let of_round = self.per_bit(shape.bits) * f64::from(shape.exponent_bits.max(1));
@@ -266,7 +266,7 @@ impl Both {
     fn per_bit(&self, bits: u32) -> f64 {
         let mut known = self.per_bit.lock().unwrap_or_else(PoisonError::into_inner);
         *known.entry(bits).or_insert_with(|| {
-            let engine = self.cpu().inner().inner();
+            let engine = self.cpu().parallel().inner();
             let count = <_ as BatchModExp<BoxedUint>>::granularity(engine);
             let exponent_bits = MEASURED_BITS.min(bits);
             fastest(engine, bits, exponent_bits, count, RUNS) / f64::from(exponent_bits)
@@ -277,7 +277,7 @@ impl Both {
 /// Seconds for each bit of the exponents while all threads compute, which makes each of them
 /// slower. [`Both::model`] then estimates for this batch the time that it took.
 fn per_bit_of_all(cpu: &Cpu, bits: u32) -> f64 {
-    let engine = cpu.inner().inner();
+    let engine = cpu.parallel().inner();
     let at_a_time = <_ as BatchModExp<BoxedUint>>::granularity(engine);
     let round = <_ as BatchModExp<BoxedUint>>::relative_time(engine, bits, at_a_time);
     let count = ROUNDS * at_a_time * cpu.threads();

@@ -25,7 +25,7 @@ use super::runtime::injection::InjectionPoint;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Part;
 use super::runtime::lock;
-use super::runtime::pipeline::{ChunkLens, Job, Output, Prepared, Stop, Timing};
+use super::runtime::pipeline::{ChunkLens, Destination, Job, Prepared, Stop, Timing};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::records::{Residence, TableInUse};
 use super::runtime::slot::Slot;
@@ -71,7 +71,7 @@ const PART_FOR_BLINDING_TOO: usize = 5;
 impl Cuda {
     /// Computes the items of all `runs` with the kernels of a [class](Self::crt_class) that accepts
     /// the widths of their keys.
-    pub(crate) fn run_crt<O: Output, F: Feed<O>>(
+    pub(crate) fn run_crt<O: Destination, F: Feed<O>>(
         &self,
         class: CrtClass,
         shape: CrtShape,
@@ -85,7 +85,7 @@ impl Cuda {
 
     /// Like [`run_crt`](Self::run_crt), with changes to the batch on its way to a device.
     #[cfg(test)]
-    pub(crate) fn run_tampered_crt<O: Output, F: Feed<O>>(
+    pub(crate) fn run_tampered_crt<O: Destination, F: Feed<O>>(
         &self,
         class: CrtClass,
         shape: CrtShape,
@@ -190,7 +190,7 @@ struct UnderWay<T> {
     results: Part,
 }
 
-impl<O: Output, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
+impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
     type Share = Share;
     type Chunk = UnderWay<F::Opened>;
     type Error = F::Error;

@@ -10,7 +10,7 @@ use batch_modexp_core::Error;
 use batch_modexp_core::secret::Secret;
 use crypto_bigint::Limb;
 
-use super::runtime::pipeline::Output;
+use super::runtime::pipeline::Destination;
 use super::words::{HostPool, NonTemporal};
 
 /// The caller of a batch: makes the numbers of items, and takes their results. Any thread may call
@@ -126,7 +126,7 @@ impl<F: ?Sized> Feeding<'_, F> {
     ///
     /// `words` has all of them. `read` makes a result from the words of an item, its index in the
     /// chunk, and its numbers.
-    pub(super) fn take<O: Output>(
+    pub(super) fn take<O: Destination>(
         &self,
         parts: Vec<Opened<F::Opened>>,
         words: &mut [u64],

@@ -30,7 +30,7 @@ use super::runtime::launch::Loaded;
 use super::runtime::layout::{Part, places};
 use super::runtime::lock;
 use super::runtime::module::Grid;
-use super::runtime::pipeline::{ChunkLens, Job, Output, Prepared, Stop, Timing};
+use super::runtime::pipeline::{ChunkLens, Destination, Job, Prepared, Stop, Timing};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
 use super::words::{HostPool, NonTemporal, copy_out, write_indices};
@@ -55,7 +55,7 @@ impl Cuda {
     ///
     /// The moduli [have a kernel](Self::has_kernel), and are at least as wide as the exponents. The
     /// host computes items whose modulus a kernel refuses.
-    pub(crate) fn run_powers<O: Output, F: PowerFeed<O> + ?Sized>(
+    pub(crate) fn run_powers<O: Destination, F: PowerFeed<O> + ?Sized>(
         &self,
         exponent_bits: u32,
         tuning: Tuning,
@@ -130,7 +130,7 @@ impl<'a, F: ?Sized> PowerJob<'a, F> {
             bits: modulus.bits(),
             exponent_bits,
             tuning,
-            host: cuda.host().inner().inner(),
+            host: cuda.host().parallel().inner(),
             feed: Feeding {
                 feed,
                 threads: cuda.host_pool(),
@@ -180,7 +180,7 @@ impl<'a, F: ?Sized> PowerJob<'a, F> {
     }
 }
 
-impl<O: Output, F: PowerFeed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
+impl<O: Destination, F: PowerFeed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
     type Share = Share;
     type Chunk = UnderWay<F::Opened>;
     type Error = F::Error;

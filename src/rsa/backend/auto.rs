@@ -13,9 +13,9 @@ use crate::backend::auto::{
 };
 use crate::rsa::KeyHandle;
 #[cfg(feature = "cuda")]
-use crate::rsa::error::Error;
+use crate::rsa::batch::{Key, KeyClass};
 #[cfg(feature = "cuda")]
-use crate::rsa::key::class::KeyClass;
+use crate::rsa::error::Error;
 
 #[cfg(feature = "cuda")]
 impl RsaBackend for Both {
@@ -28,7 +28,7 @@ impl RsaBackend for Both {
             exponent_bits: powers.exponent_bits,
         };
         let count = powers.moduli.len();
-        let thread = self.cuda().host().inner().inner();
+        let thread = self.cuda().host().parallel().inner();
         self.run_beside_others(shape, count, &mut powers, |powers, side| match side {
             Side::Cpu => thread.exponentiate(powers.reborrow()),
             Side::Gpu => self.cuda().exponentiate(powers.reborrow()),
@@ -43,7 +43,7 @@ impl RsaBackend for Both {
                 kind: "public operation",
                 bits: batch.class.n_width,
                 product_bits: None,
-                exponent_bits: batch.class.e_bits,
+                exponent_bits: batch.class.exponent().bits(),
             },
         };
         self.run(shape, count, &mut items, |items, side| match side {
@@ -63,7 +63,7 @@ impl RsaBackend for Both {
 
 /// A private operation is two exponentiations modulo primes, or one modulo n.
 #[cfg(feature = "cuda")]
-fn shape(class: &KeyClass) -> Shape {
+fn shape(class: &KeyClass<'_>) -> Shape {
     Shape {
         kind: "private operation",
         bits: class.prime.map_or(class.n_width, |prime| prime.width),
@@ -80,7 +80,7 @@ impl Auto {
         match self.chosen() {
             #[cfg(feature = "cuda")]
             Chosen::Both(both) => {
-                let class = KeyClass::of(key.parts());
+                let class = key.class();
                 let exponentiations = class.exponentiations();
                 let count = both.break_even(shape(&class))?;
                 Some(count.div_ceil(exponentiations))

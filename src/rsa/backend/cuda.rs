@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use batch_modexp_core::monty::low_64_bits;
 use crypto_bigint::Limb;
 
 use super::{HostEngine, Items, ModulusRef, PerThread, RsaBackend, SecretPowers};
@@ -15,14 +16,13 @@ use crate::backend::cuda::crt::{CrtClass, CrtKey, CrtRun, CrtShape};
 use crate::backend::cuda::feed::Feed;
 use crate::backend::cuda::plan::Tuning;
 use crate::backend::cuda::powers::PowerFeed;
-use crate::backend::cuda::runtime::pipeline::Output;
-use crate::rsa::batch::{Batch, Operations};
+use crate::backend::cuda::runtime::pipeline::Destination;
+use crate::rsa::batch::{Batch, Key, KeyClass, Operations, crt_values};
 use crate::rsa::error::Error;
-use crate::rsa::key::class::{Key, KeyClass, crt};
 use crate::rsa::key::{KeyHandle, PublicKey};
 use crate::rsa::output::Slots;
-use crate::rsa::private_op::Encoded;
-use crate::rsa::private_op::blinding::Blinded;
+use crate::rsa::private_op::EncodedItems;
+use crate::rsa::private_op::blinding::Operands;
 
 /// Items at a time for keys without CRT kernels; enough for the exponentiations to fill a device.
 const MAX_ITEMS_THROUGH_HOST: usize = 8192;
@@ -67,7 +67,7 @@ impl Cuda {
     /// [`Error::Cuda`](batch_modexp_core::Error::Cuda) if the driver cannot compile or load a
     /// kernel, [`Error::Forked`](batch_modexp_core::Error::Forked) in a forked child.
     pub fn prepare_private_op(&self, key: &KeyHandle) -> Result<(), batch_modexp_core::Error> {
-        let class = KeyClass::of(key.parts());
+        let class = key.class();
         match (crt_kernels(self, &class), class.prime) {
             (Some((kernels, _)), _) => self.compile(|| kernels.entries()),
             (None, Some(prime)) => self.prepare(prime.width),
@@ -96,17 +96,12 @@ impl Cuda {
 /// Runs public operations on devices, or on the host without kernels for them.
 fn public_ops(cuda: &Cuda, batch: Batch<'_, PublicKey>, items: Items<'_>) -> Result<Timing, Error> {
     let class = &batch.class;
-    let fits = class.e_bits <= MAX_EXPONENT_BITS && cuda.has_kernel(class.n_width);
-    let Some(key) = batch.keys.first().filter(|_| fits) else {
+    let exponent_bits = class.exponent().bits();
+    if exponent_bits > MAX_EXPONENT_BITS || !cuda.has_kernel(class.n_width) {
         cuda.host().compute(items)?;
         return Ok(Timing::default());
-    };
-    let exponent = key.exponent();
-    let feed = Public {
-        batch,
-        exponent: exponent.as_limbs(),
-    };
-    let exponent_bits = exponent.bit_width_vartime();
+    }
+    let feed = Public { batch };
     cuda.run_powers(exponent_bits, Tuning::default(), &feed, items.slots)
 }
 
@@ -158,23 +153,23 @@ fn crt_ops(
 
 /// The kernels for keys that stay on the devices, and the shape of these keys. `None` for other
 /// keys.
-fn crt_kernels(cuda: &Cuda, class: &KeyClass) -> Option<(CrtClass, CrtShape)> {
+fn crt_kernels(cuda: &Cuda, class: &KeyClass<'_>) -> Option<(CrtClass, CrtShape)> {
     let prime = class.prime?;
+    if class.exponent().bits() > u64::BITS {
+        return None;
+    }
     let shape = CrtShape {
         n_bits: class.n_width,
         prime_bits: prime.width,
         exponent_bits: prime.bits,
-        public_exponent: class.e_low,
+        public_exponent: low_64_bits(class.e),
     };
-    if !(1..=u64::BITS).contains(&class.e_bits) {
-        return None;
-    }
     let kernels = cuda.crt_class(shape.n_bits, shape.prime_bits)?;
     Some((kernels, shape))
 }
 
 fn crt_run<'a>(run: &[&'a KeyHandle]) -> CrtRun<'a> {
-    let (parts, crt) = (run[0].parts(), crt(&run[0]));
+    let (parts, crt) = (run[0].parts(), crt_values(&run[0]));
     CrtRun {
         len: run.len(),
         key: CrtKey {
@@ -231,7 +226,7 @@ struct Checked<'a> {
 
 impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
     /// Encoded items; with operands if the host has blinded them.
-    type Opened = (Encoded<'a, KeyHandle>, Option<Blinded>);
+    type Opened = (EncodedItems<'a, KeyHandle>, Option<Operands>);
     type Error = Error;
 
     fn is_blinded(&self) -> bool {
@@ -239,7 +234,7 @@ impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
     }
 
     fn open(&self, items: Range<usize>, blinds: bool) -> Result<Self::Opened, Error> {
-        let encoded = Encoded::new(self.batch.range(items))?;
+        let encoded = EncodedItems::new(self.batch.range(items))?;
         let blinded = match blinds {
             true => encoded.blind(self.engine.0),
             false => None,
@@ -248,9 +243,9 @@ impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
     }
 
     fn numbers<'n>(&'n self, (encoded, blinded): &'n Self::Opened, item: usize) -> [&'n [Limb]; 2] {
-        let numbers: [&[Limb]; 2] = match (blinded, &encoded.blinds) {
+        let numbers: [&[Limb]; 2] = match (blinded, &encoded.blinding) {
             (Some(blinded), _) => [&blinded.bases, &blinded.factors],
-            (None, Some(blinds)) => [&encoded.ems, &blinds.numbers],
+            (None, Some(blinding)) => [&encoded.ems, &blinding.numbers],
             (None, None) => [&encoded.ems, &[]],
         };
         numbers.map(|numbers| number(numbers, self.batch.class.limbs(), item))
@@ -267,22 +262,20 @@ impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
 /// Encodes items of public operations, and takes their powers.
 struct Public<'a> {
     batch: Batch<'a, PublicKey>,
-    /// The exponent of all keys.
-    exponent: &'a [Limb],
 }
 
 impl<'a, 's> Feed<Slots<'s>> for Public<'a> {
-    type Opened = Encoded<'a, PublicKey>;
+    type Opened = EncodedItems<'a, PublicKey>;
     type Error = Error;
 
     fn open(&self, items: Range<usize>, _: bool) -> Result<Self::Opened, Error> {
-        Encoded::new(self.batch.range(items))
+        EncodedItems::new(self.batch.range(items))
     }
 
     fn numbers<'n>(&'n self, encoded: &'n Self::Opened, item: usize) -> [&'n [Limb]; 2] {
         [
             number(&encoded.ems, self.batch.class.limbs(), item),
-            self.exponent,
+            self.batch.class.e,
         ]
     }
 
@@ -304,7 +297,7 @@ fn number(numbers: &[Limb], limbs: usize, item: usize) -> &[Limb] {
     numbers.get(place).unwrap_or_default()
 }
 
-impl Output for Slots<'_> {
+impl Destination for Slots<'_> {
     fn len(&self) -> usize {
         self.len()
     }

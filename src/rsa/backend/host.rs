@@ -175,5 +175,5 @@ mod threads {
         quarter.max(least).next_multiple_of(LANES)
     }
 
-    forward!([] Cpu, self => self.inner());
+    forward!([] Cpu, self => self.parallel());
 }

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use batch_modexp_core::Serial;
-use batch_modexp_core::engine::{Engine, Exponent};
+use batch_modexp_core::engine::{Engine, Exponent, ct_eq};
 use batch_modexp_core::secret::{Secret, reveal};
 use batch_modexp_core::width::{WithLimbs, load_limbs, scrubbed, with_limbs};
 use crypto_bigint::{Limb, Odd, Uint};
@@ -20,7 +20,6 @@ use crate::rsa::Error;
 use crate::rsa::key::PublicKey;
 use crate::rsa::octets::{limbs_to_octets, octets_to_limbs};
 use crate::rsa::private_op::blinding::draw_below;
-use crate::rsa::private_op::ct_eq;
 use crate::rsa::scheme::Scheme;
 use crate::rsa::signature::Signature;
 

@@ -7,9 +7,10 @@ use rand_core::TryCryptoRng;
 use super::Variant;
 use crate::rsa::Error;
 use crate::rsa::backend::{RsaBackend, compute};
+use crate::rsa::batch::Representatives;
 use crate::rsa::key::KeyHandle;
 use crate::rsa::random::Streams;
-use crate::rsa::representative::{Blocks, Range};
+use crate::rsa::representative::Blocks;
 use crate::rsa::signatures::Signatures;
 
 /// Signs batches of blinded messages with a backend (BlindSign of RFC 9474, section 4.3).
@@ -89,7 +90,7 @@ impl<B: RsaBackend> BlindSigner<B> {
     ) -> Result<Signatures, Error> {
         let source = Blocks {
             item: &item,
-            range: Range::BelowModulus,
+            accepted: Representatives::BelowModulus,
             check_key,
         };
         let streams = Streams::seeded(rng)?;

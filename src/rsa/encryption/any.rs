@@ -61,7 +61,7 @@ impl Sealed for AnyEncryptionScheme<'_> {
                 label,
             } => {
                 let label_hash = hash.digest(label);
-                with_type!(mgf_hash, M => oaep::encode::<M, R>(message, &label_hash, rng, em))
+                with_type!(mgf_hash, M => oaep::encode::<M, R>(message, label_hash.as_ref(), rng, em))
             }
         }
     }
@@ -80,7 +80,7 @@ impl Sealed for AnyEncryptionScheme<'_> {
                 label,
             } => {
                 let label_hash = hash.digest(label);
-                with_type!(mgf_hash, M => oaep::decode::<M>(em, &label_hash))
+                with_type!(mgf_hash, M => oaep::decode::<M>(em, label_hash.as_ref()))
             }
         }
     }

@@ -8,7 +8,7 @@ use rand_core::TryCryptoRng;
 use sha2::Digest;
 
 use crate::rsa::Error;
-use crate::rsa::mgf1::add_mask;
+use crate::rsa::hash::add_mask;
 
 /// Writes `0x00 || maskedSeed || maskedDB` to `em`, with a seed from `rng` and masks by MGF1 with
 /// `M`.

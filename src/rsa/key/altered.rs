@@ -27,7 +27,6 @@ impl KeyHandle {
             n: parts.n.clone(),
             n_bits: parts.n_bits,
             e: parts.e.clone(),
-            e_bits: parts.e_bits,
             private,
             d_hash: Secret::new(*parts.d_hash),
             restriction: parts.restriction,

@@ -55,7 +55,6 @@ struct PublicParts {
     /// n, big-endian.
     n_octets: Vec<u8>,
     e: BoxedUint,
-    e_bits: u32,
     restriction: Restriction,
     /// SubjectPublicKeyInfo.
     der: Vec<u8>,
@@ -120,16 +119,14 @@ impl PublicKey {
     }
 
     fn of(n: BoxedMontyParams, n_bits: u32, e: BoxedUint, restriction: Restriction) -> Self {
-        let e_bits = e.bit_width_vartime();
         let n_octets = octets(n.modulus().as_ref(), n_bits);
-        let e_octets = octets(&e, e_bits);
+        let e_octets = octets(&e, e.bit_width_vartime());
         let der = restriction.with_algorithm(|algorithm| encode(&n_octets, &e_octets, algorithm));
         Self(Arc::new(PublicParts {
             n,
             n_bits,
             n_octets,
             e,
-            e_bits,
             restriction,
             der: der.expect("a public key can be encoded"),
         }))
@@ -156,7 +153,7 @@ impl PublicKey {
     /// The public exponent e, big-endian, without leading zeros.
     #[must_use]
     pub fn e(&self) -> Vec<u8> {
-        octets(&self.0.e, self.0.e_bits)
+        octets(&self.0.e, self.0.e.bit_width_vartime())
     }
 
     /// The schemes that the key may be used for.
@@ -267,7 +264,7 @@ impl KeyHandle {
     /// The public exponent e, big-endian, without leading zeros.
     #[must_use]
     pub fn e(&self) -> Vec<u8> {
-        octets(&self.parts().e, self.parts().e_bits)
+        octets(&self.parts().e, self.parts().e.bit_width_vartime())
     }
 
     /// The public key as SubjectPublicKeyInfo in DER. It includes a restriction to RSASSA-PSS.

@@ -64,6 +64,23 @@ impl Restriction {
         })
     }
 
+    /// Whether a key with this restriction permits whatever one with the restriction `other` permits.
+    pub(in crate::rsa) fn includes(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::None, _) | (Self::Pss, Self::Pss | Self::PssWith { .. }) => true,
+            (
+                Self::PssWith { hash, min_salt_len },
+                Self::PssWith {
+                    hash: other_hash,
+                    min_salt_len: other_len,
+                },
+            ) => hash == other_hash && min_salt_len <= other_len,
+            (Self::Pss | Self::PssWith { .. }, Self::None) | (Self::PssWith { .. }, Self::Pss) => {
+                false
+            }
+        }
+    }
+
     /// Calls `f` with the algorithm identifier of a public key with this restriction.
     pub(super) fn with_algorithm<T>(self, f: impl FnOnce(AlgorithmIdentifierRef<'_>) -> T) -> T {
         match self {

@@ -32,7 +32,7 @@ impl KeyParts {
             let mut record = Record::default();
             record.modulus(self.n());
             record.number(self.e.as_limbs());
-            record.lengths(&[self.n_bits, self.e_bits]);
+            record.lengths(&[self.n_bits]);
             match &self.private {
                 Private::Crt(Crt {
                     p,

@@ -22,70 +22,72 @@ use rand_core::TryCryptoRng;
 use super::check::is_below;
 use crate::rsa::Error;
 use crate::rsa::KeyHandle;
-use crate::rsa::key::class::{Key, moduli};
+use crate::rsa::batch::{Key, KeyClass, moduli};
 use crate::rsa::octets::octets_to_limbs;
 
-/// The blinding factors of items, in flat buffers.
-pub(in crate::rsa) struct Blinds {
+/// The random numbers of blinded items, in flat buffers.
+pub(in crate::rsa) struct BlindingNumbers {
     /// A random number r for each item, from 1 to n - 1.
     pub(in crate::rsa) numbers: Secret<Vec<Limb>>,
-    /// Random numbers for the check: one for the p of each item, then one for the q of each.
+    /// Random numbers for the check of keys with primes: one for the p of each item, then one for
+    /// the q of each.
     pub(in crate::rsa) masks: Secret<Vec<u16>>,
 }
 
-impl Blinds {
-    /// Draws fresh blinds for items of `keys`, whose moduli have `limbs` limbs.
+impl BlindingNumbers {
+    /// Draws fresh numbers for items of `keys`, which have the class `class`.
     ///
     /// Fails with [`Error::Rng`] if the generator fails.
     pub(super) fn draw<K: Key, R: TryCryptoRng + ?Sized>(
+        class: &KeyClass<'_>,
         keys: &[&K],
-        limbs: usize,
         rng: &mut R,
     ) -> Result<Self, Error> {
+        let limbs = class.limbs();
         let mut numbers = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
         let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
         for (key, number) in keys.iter().zip(numbers.chunks_exact_mut(limbs)) {
             let n = key.modulus().limbs;
             draw_below(n, key.bits(), rng, &mut octets[..key.size()], number)?;
         }
-        let mut blinds = Self::of(numbers, keys.len());
-        for mask in &mut *blinds.masks {
+        let mut masks = Secret::new(vec![0; class.prime.map_or(0, |_| 2 * keys.len())]);
+        for mask in &mut *masks {
             *mask = rng.try_next_u32().map_err(|_| Error::Rng)? as u16;
         }
-        Ok(blinds)
-    }
-
-    /// Blinds with given numbers for this many items, and all masks 1.
-    pub(super) fn of(numbers: Secret<Vec<Limb>>, items: usize) -> Self {
-        Self {
-            numbers,
-            masks: Secret::new(vec![1; 2 * items]),
-        }
+        Ok(Self { numbers, masks })
     }
 }
 
-/// Blinded bases and factors: see the [module](self).
-pub(in crate::rsa) struct Blinded {
+/// Bases b and factors f: see the [module](self).
+pub(in crate::rsa) struct Operands {
     pub(in crate::rsa) bases: Secret<Vec<Limb>>,
     pub(in crate::rsa) factors: Secret<Vec<Limb>>,
 }
 
-/// Blinds encoded messages for `keys`, which share one e.
+impl Operands {
+    /// Both are m. Copies, because the check reads encoded messages that no backend has touched.
+    pub(super) fn unblinded(ems: &[Limb]) -> Self {
+        Self {
+            bases: Secret::new(ems.to_vec()),
+            factors: Secret::new(ems.to_vec()),
+        }
+    }
+}
+
+/// Blinds encoded messages for `keys`, which have the class `class`.
 pub(super) fn blind(
     engine: &dyn Engine,
+    class: &KeyClass<'_>,
     keys: &[&KeyHandle],
     ems: &[Limb],
-    blinds: &Blinds,
-) -> Blinded {
-    let (n, r) = (moduli(keys), &blinds.numbers);
-    let powers = match keys.first() {
-        // r^(e - 1)
-        Some(key) => engine.public_powers(&n, Exponent::one_less(&key.parts().e), r),
-        None => Secret::new(Vec::new()),
-    };
+    blinding: &BlindingNumbers,
+) -> Operands {
+    let (n, r) = (moduli(keys), &blinding.numbers);
+    // r^(e - 1)
+    let powers = engine.public_powers(&n, Exponent::one_less(class.e), r);
     let factors = engine.products(&n, ems, &powers);
     let bases = engine.products(&n, &factors, r);
-    Blinded { bases, factors }
+    Operands { bases, factors }
 }
 
 /// Multiplies the powers of the bases by the factors, modulo the n of `keys`.

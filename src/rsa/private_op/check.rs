@@ -3,13 +3,13 @@
 use alloc::vec::Vec;
 use core::ptr;
 
-use batch_modexp_core::engine::{Comparison, Engine, Exponent};
+use batch_modexp_core::engine::{Comparison, Engine};
 use batch_modexp_core::secret::reveal;
 use crypto_bigint::{Choice, CtEq, Limb, Word};
 
 use crate::rsa::KeyHandle;
-use crate::rsa::batch::Batch;
-use crate::rsa::key::class::{crt, moduli};
+use crate::rsa::batch::{Batch, crt_values, moduli};
+use crate::rsa::key::Crt;
 
 /// Whether each candidate is below its modulus and its power of e equals the encoded message of its
 /// item.
@@ -28,27 +28,22 @@ pub(super) fn verdicts(
     masks: Option<&[u16]>,
 ) -> Vec<bool> {
     let (keys, limbs) = (batch.keys, batch.class.limbs());
-    let Some(first) = keys.first() else {
-        return Vec::new();
+    let crts: Vec<&Crt> = match batch.class.prime {
+        Some(_) => keys.iter().map(crt_values).collect(),
+        None => Vec::new(),
     };
-    // Keys of one class share one e.
-    let exponent = Exponent::new(&first.parts().e);
-    let modulo_primes = batch.class.prime.and_then(|_| {
-        let p: Vec<_> = keys.iter().map(|key| crt(key).p()).collect();
-        let q: Vec<_> = keys.iter().map(|key| crt(key).q()).collect();
-        engine.powers_agree(&Comparison {
+    let [p, q] =
+        [Crt::p, Crt::q].map(|factor| crts.iter().map(|key| factor(key)).collect::<Vec<_>>());
+    let agree = engine.powers_agree(
+        &moduli(keys),
+        &Comparison {
             factors: [&p, &q],
-            exponent,
+            exponent: batch.class.exponent(),
             bases: candidates,
             expected: ems,
             masks,
-        })
-    });
-    let agree = modulo_primes.unwrap_or_else(|| {
-        let powers = engine.public_powers(&moduli(keys), exponent, candidates);
-        let pairs = powers.chunks_exact(limbs).zip(ems.chunks_exact(limbs));
-        pairs.map(|(power, em)| ct_eq(power, em)).collect()
-    });
+        },
+    );
     let mut items = candidates.chunks_exact(limbs).zip(agree);
     let mut verdicts = Vec::with_capacity(keys.len());
     for run in keys.chunk_by(|a, b| ptr::eq(a.parts(), b.parts())) {
@@ -66,13 +61,6 @@ pub(super) fn verdicts(
     verdicts
 }
 
-/// Whether two numbers of equal length are equal, in constant time.
-pub(in crate::rsa) fn ct_eq(a: &[Limb], b: &[Limb]) -> Choice {
-    let pairs = a.iter().zip(b);
-    let difference = pairs.fold(Limb::ZERO, |bits, (a, b)| bits | (*a ^ *b));
-    difference.ct_eq(&Limb::ZERO)
-}
-
 /// Whether `a` is below `b`, of equal length, in constant time.
 pub(super) fn is_below(a: &[Limb], b: &[Limb]) -> Choice {
     // With crypto-bigint's borrows, which are 0 or all ones, it takes twice as long.
@@ -87,6 +75,7 @@ pub(super) fn is_below(a: &[Limb], b: &[Limb]) -> Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use batch_modexp_core::engine::ct_eq;
 
     #[test]
     fn comparisons() {

@@ -1,48 +1,17 @@
-//! Exponentiation modulo p and q by the Chinese remainder theorem (RFC 8017, section 5.2.1, step 2.b;
-//! Garner's recombination).
+//! Reduction modulo p and q, and Garner's recombination (RFC 8017, section 5.2.1, step 2.b).
 //!
-//! An [`Engine`] computes modulo primes. Constant-time in every value.
+//! Constant-time in every value.
 
 use alloc::vec;
 use alloc::vec::Vec;
 use core::hint::black_box;
 
-use batch_modexp_core::engine::{Engine, SecretPowers};
+use batch_modexp_core::engine::Engine;
 use batch_modexp_core::secret::Secret;
 use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
 
-use super::Exponentiate;
-use crate::rsa::key::class::{KeyClass, PrimeClass, crt};
-use crate::rsa::key::{Crt, KeyHandle};
-
-/// `bases[i]^(d - 1) mod n` by the Chinese remainder theorem (RFC 8017, section 5.2.1, step 2.b).
-pub(super) fn powers(
-    engine: &dyn Engine,
-    exponentiate: Exponentiate<'_>,
-    class: &KeyClass,
-    prime: PrimeClass,
-    keys: &[&KeyHandle],
-    bases: &[Limb],
-) -> Result<Secret<Vec<Limb>>, batch_modexp_core::Error> {
-    let keys: Vec<&Crt> = keys.iter().map(crt).collect();
-    let residues = reduce(engine, &keys, bases);
-    let moduli: Vec<_> = both(&keys, Crt::p, Crt::q);
-    let exponents: Vec<_> = both(
-        &keys,
-        |crt| crt.dp_less_1.as_limbs(),
-        |crt| crt.dq_less_1.as_limbs(),
-    );
-    let mut halves = Secret::new(vec![Limb::ZERO; residues.len()]);
-    exponentiate(SecretPowers {
-        moduli: &moduli,
-        exponents: &exponents,
-        exponent_bits: prime.bits,
-        bases: &residues,
-        out: &mut halves,
-    })?;
-    Ok(recombine(engine, &keys, &halves, class.limbs()))
-}
+use crate::rsa::key::Crt;
 
 /// Computes `values[i] mod p` for all i, then `values[i] mod q` for all i, each as wide as the
 /// primes.

@@ -205,7 +205,7 @@ impl Engine for Hooked<'_> {
                 .map(|word| word.0 as u16)
                 .collect::<Vec<_>>()
         });
-        let verdicts = self.engine.powers_agree(&Comparison {
+        let verdicts = self.engine.run_comparison(&Comparison {
             masks: masks.as_deref(),
             ..*comparison
         })?;

@@ -12,8 +12,7 @@ use rsa::traits::PrivateKeyParts;
 use super::testing::{Hooked, Stage};
 use super::*;
 use crate::rsa::backend::compute;
-use crate::rsa::batch::{Positions, Source};
-use crate::rsa::key::class::crt;
+use crate::rsa::batch::{Positions, Source, crt_values};
 use crate::rsa::octets::octets_to_limbs;
 use crate::rsa::output::{Buffers, Size};
 use crate::rsa::random::{Randomness, Streams};
@@ -38,7 +37,7 @@ impl Source<KeyHandle> for Given<'_> {
     }
 }
 
-/// Three encoded messages, and three blinds.
+/// Three encoded messages, and three blinding numbers.
 const ITEMS: usize = 3;
 
 /// Computes the private operation of `key` on an engine, and checks it.
@@ -62,10 +61,10 @@ fn checked(
     key: &KeyHandle,
     numbers: &[Limb],
     blinding: bool,
-    compute: impl FnOnce(&Encoded<'_, KeyHandle>) -> Secret<Vec<Limb>>,
+    compute: impl FnOnce(&EncodedItems<'_, KeyHandle>) -> Secret<Vec<Limb>>,
 ) -> SecretOctets {
     let batch = Batch {
-        class: KeyClass::of(key.parts()),
+        class: key.class(),
         keys: &[key; ITEMS],
         positions: &Positions::Same,
         first: 0,
@@ -74,11 +73,14 @@ fn checked(
         is_blinded: blinding,
     };
     let (ems, random) = numbers.split_at(numbers.len() / 2);
-    let encoded = Encoded {
+    let encoded = EncodedItems {
         batch,
         failed: Vec::new(),
         ems: Secret::new(ems.to_vec()),
-        blinds: blinding.then(|| Blinds::of(Secret::new(random.to_vec()), ITEMS)),
+        blinding: blinding.then(|| BlindingNumbers {
+            numbers: Secret::new(random.to_vec()),
+            masks: Secret::new(vec![1; if key.has_crt() { 2 * ITEMS } else { 0 }]),
+        }),
     };
     let results = compute(&encoded);
     let size = Size {
@@ -95,7 +97,7 @@ fn rsa_key() -> PrivateKey {
     PrivateKey::from_pkcs1_pem(include_str!("../../../tests/keys/rsa1024.pem")).unwrap()
 }
 
-/// Encoded messages, then blinds.
+/// Encoded messages, then blinding numbers.
 fn numbers(key: &KeyHandle) -> Vec<Limb> {
     let limbs = key.parts().n.bits_precision() / Limb::BITS;
     let number = |i: Word| {
@@ -255,7 +257,7 @@ fn factors_that_are_not_those_of_the_modulus_do_not_help() {
     // Another number below n with the same residue modulo q: n has 1,024 bits, and q is below n
     // / 4.
     let key_ref = &key;
-    let q = crt(&key_ref).q().limbs;
+    let q = crt_values(&key_ref).q().limbs;
     let is_high = results[limbs - 1].0 >> (Limb::BITS - 2) != 0;
     let mut carry = Limb::ZERO;
     for (i, limb) in results[..limbs].iter_mut().enumerate() {

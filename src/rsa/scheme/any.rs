@@ -6,12 +6,10 @@ use rand_core::TryCryptoRng;
 use sha2::{Sha224, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
 use sha3::{Sha3_224, Sha3_256, Sha3_384, Sha3_512};
 
-use super::emsa_pss::SaltLen;
-use super::{Pkcs1v15, Pss, Scheme, emsa_pkcs1_v15, emsa_pss, sealed};
+use super::{Pkcs1v15, Pss, Scheme, emsa_pkcs1_v15, sealed};
 use crate::rsa::Error;
 use crate::rsa::hash::{Hash, with_type};
 use crate::rsa::key::Restriction;
-use crate::rsa::mgf1;
 
 /// RSASSA-PKCS1-v1_5 or RSASSA-PSS (RFC 8017, section 8) with parameters known at run time, such as
 /// for TLS: see [`BatchSigner::sign_mixed`](crate::rsa::BatchSigner::sign_mixed).
@@ -32,14 +30,29 @@ pub enum AnyScheme {
 }
 
 impl AnyScheme {
-    fn hash(&self) -> Hash {
+    /// The hash function of the message.
+    pub(crate) fn hash(&self) -> Hash {
         match *self {
             Self::Pkcs1v15 { hash } | Self::Pss { hash, .. } => hash,
         }
     }
 }
 
-impl sealed::Sealed for AnyScheme {}
+impl sealed::Sealed for AnyScheme {
+    fn narrowest(&self) -> Restriction {
+        match *self {
+            Self::Pkcs1v15 { .. } => Restriction::None,
+            Self::Pss { hash, salt_len } => Restriction::PssWith {
+                hash,
+                min_salt_len: salt_len,
+            },
+        }
+    }
+
+    fn with_digest<T>(&self, message: &[u8], f: impl FnOnce(&[u8]) -> T) -> T {
+        f(self.hash().digest(message).as_ref())
+    }
+}
 
 /// Converts a typed scheme, for each hash function of [`Hash`].
 macro_rules! from_types {
@@ -68,25 +81,11 @@ impl Scheme for AnyScheme {
     type Digest = Vec<u8>;
 
     fn digest(&self, message: &[u8]) -> Vec<u8> {
-        self.hash().digest(message)
+        self.hash().digest(message).as_ref().to_vec()
     }
 
     fn digest_len(&self) -> usize {
         self.hash().digest_len()
-    }
-
-    fn is_permitted_by(&self, restriction: Restriction) -> bool {
-        match (*self, restriction) {
-            (_, Restriction::None) | (Self::Pss { .. }, Restriction::Pss) => true,
-            (
-                Self::Pss { hash, salt_len },
-                Restriction::PssWith {
-                    hash: only,
-                    min_salt_len,
-                },
-            ) => hash == only && salt_len >= min_salt_len,
-            (Self::Pkcs1v15 { .. }, Restriction::Pss | Restriction::PssWith { .. }) => false,
-        }
     }
 
     fn is_randomized(&self) -> bool {
@@ -105,15 +104,9 @@ impl Scheme for AnyScheme {
     ) -> Result<(), Error> {
         match *self {
             Self::Pkcs1v15 { hash } => emsa_pkcs1_v15::encode(hash.oid(), digest, n_bits, em),
-            Self::Pss { hash, salt_len } => emsa_pss::encode(
-                digest,
-                salt_len,
-                n_bits,
-                rng,
-                em,
-                |digest, salt| pss_hash(hash, digest, salt),
-                |seed, octets| add_mask(hash, seed, octets),
-            ),
+            Self::Pss { hash, salt_len } => with_type!(hash, D => {
+                Pss::<D>::with_salt_len(salt_len).encode(digest, n_bits, rng, em)
+            }),
         }
     }
 
@@ -121,27 +114,14 @@ impl Scheme for AnyScheme {
         &self,
         digest: &[u8],
         n_bits: u32,
-        min: Option<usize>,
+        min_salt_len: Option<usize>,
         em: &mut [u8],
     ) -> Result<bool, Error> {
         match *self {
             Self::Pkcs1v15 { hash } => emsa_pkcs1_v15::verify(hash.oid(), digest, n_bits, em),
-            Self::Pss { hash, salt_len } => emsa_pss::verify(
-                digest,
-                min.map_or(SaltLen::Exactly(salt_len), SaltLen::AtLeast),
-                n_bits,
-                em,
-                |digest, salt| pss_hash(hash, digest, salt),
-                |seed, octets| add_mask(hash, seed, octets),
-            ),
+            Self::Pss { hash, salt_len } => with_type!(hash, D => {
+                Pss::<D>::with_salt_len(salt_len).verify_vartime(digest, n_bits, min_salt_len, em)
+            }),
         }
     }
-}
-
-fn pss_hash(hash: Hash, digest: &[u8], salt: &[u8]) -> Vec<u8> {
-    with_type!(hash, D => emsa_pss::hash_of::<D>(digest, salt).to_vec())
-}
-
-fn add_mask(hash: Hash, seed: &[u8], octets: &mut [u8]) {
-    with_type!(hash, D => mgf1::add_mask::<D>(seed, octets));
 }

@@ -5,20 +5,18 @@ use sha2::Digest;
 use sha2::digest::Output;
 
 use crate::rsa::Error;
+use crate::rsa::hash::add_mask;
 
 /// Writes `maskedDB || H || 0xbc` to `encoded`, which is as long as a modulus of `n_bits` bits.
 ///
 /// A zero byte precedes it if the modulus is one bit longer than a whole number of bytes. The salt
-/// of `salt_len` bytes is drawn from `rng`. `hash` is [`hash_of`] and `add_mask` the [mask
-/// generation](crate::rsa::mgf1), each with its hash function.
-pub(super) fn encode<H: AsRef<[u8]>, R: TryCryptoRng + ?Sized>(
+/// of `salt_len` bytes is drawn from `rng`. `M` is the hash function of the mask generation.
+pub(super) fn encode<D: Digest, M: Digest, R: TryCryptoRng + ?Sized>(
     digest: &[u8],
     salt_len: usize,
     n_bits: u32,
     rng: &mut R,
     encoded: &mut [u8],
-    hash: impl FnOnce(&[u8], &[u8]) -> H,
-    add_mask: impl FnOnce(&[u8], &mut [u8]),
 ) -> Result<(), Error> {
     check_length(digest.len(), salt_len, n_bits)?;
     let em_bits = n_bits - 1;
@@ -37,13 +35,12 @@ pub(super) fn encode<H: AsRef<[u8]>, R: TryCryptoRng + ?Sized>(
         rng.try_fill_bytes(salt).map_err(|_| Error::Rng)?;
     }
 
-    let h = hash(digest, salt);
-    let h = h.as_ref();
+    let h = hash::<D>(digest, salt);
     padding.fill(0);
     padding[padding.len() - 1] = 1;
-    add_mask(h, db);
+    add_mask::<M>(&h, db);
     db[0] &= 0xff >> (8 * em_len as u32 - em_bits);
-    rest[..h.len()].copy_from_slice(h);
+    rest[..h.len()].copy_from_slice(&h);
     rest[h.len()] = 0xbc;
     Ok(())
 }
@@ -57,13 +54,11 @@ pub(super) enum SaltLen {
 
 /// Whether `encoded` is an encoding of `digest` with an accepted salt length (RFC 8017, section
 /// 9.1.2). Variable-time. The octets are overwritten.
-pub(super) fn verify<H: AsRef<[u8]>>(
+pub(super) fn verify<D: Digest, M: Digest>(
     digest: &[u8],
     salt_len: SaltLen,
     n_bits: u32,
     encoded: &mut [u8],
-    hash: impl FnOnce(&[u8], &[u8]) -> H,
-    add_mask: impl FnOnce(&[u8], &mut [u8]),
 ) -> Result<bool, Error> {
     let (SaltLen::Exactly(least) | SaltLen::AtLeast(least)) = salt_len;
     check_length(digest.len(), least, n_bits)?;
@@ -82,7 +77,7 @@ pub(super) fn verify<H: AsRef<[u8]>>(
     if top.iter().any(|octet| *octet != 0) || db[0] & unused != 0 || trailer != [0xbc] {
         return Ok(false);
     }
-    add_mask(h, db);
+    add_mask::<M>(h, db);
     db[0] &= !unused;
     let Some(end) = db.iter().position(|octet| *octet != 0) else {
         return Ok(false);
@@ -92,11 +87,11 @@ pub(super) fn verify<H: AsRef<[u8]>>(
         SaltLen::Exactly(len) => salt.len() == len,
         SaltLen::AtLeast(len) => salt.len() >= len,
     };
-    Ok(one == [1] && fits && hash(digest, salt).as_ref() == h)
+    Ok(one == [1] && fits && hash::<D>(digest, salt)[..] == *h)
 }
 
 /// The hash of eight zeros, a digest and a salt.
-pub(super) fn hash_of<D: Digest>(digest: &[u8], salt: &[u8]) -> Output<D> {
+fn hash<D: Digest>(digest: &[u8], salt: &[u8]) -> Output<D> {
     D::new()
         .chain_update([0; 8])
         .chain_update(digest)

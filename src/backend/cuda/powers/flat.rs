@@ -12,7 +12,7 @@ use super::PowerFeed;
 use crate::backend::cuda::Cuda;
 use crate::backend::cuda::feed::Feed;
 use crate::backend::cuda::plan::Tuning;
-use crate::backend::cuda::runtime::pipeline::Output;
+use crate::backend::cuda::runtime::pipeline::Destination;
 
 impl Cuda {
     /// Computes powers with secret exponents: see [`run_powers`](Self::run_powers).
@@ -49,7 +49,7 @@ struct Places<'a> {
     numbers: &'a mut [Limb],
 }
 
-impl Output for Places<'_> {
+impl Destination for Places<'_> {
     fn len(&self) -> usize {
         self.numbers.len().checked_div(self.limbs).unwrap_or(0)
     }

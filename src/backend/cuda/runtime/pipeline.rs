@@ -15,7 +15,7 @@ use cudarc::driver::DriverError;
 use self::turns::send_through;
 use super::device::{Call, Device, SLOTS_OF_CALL};
 use super::probe::DeviceInfo;
-pub(crate) use super::shares::{ChunkLens, Output};
+pub(crate) use super::shares::{ChunkLens, Destination};
 use super::shares::{Share, run_on_all};
 use super::slot::Slot;
 
@@ -147,7 +147,11 @@ impl Devices {
     /// must have a kernel.
     ///
     /// After an error, only some instances may have results.
-    pub(crate) fn run<O: Output, J: Job<O>>(&self, job: &J, output: O) -> Result<Timing, J::Error> {
+    pub(crate) fn run<O: Destination, J: Job<O>>(
+        &self,
+        job: &J,
+        output: O,
+    ) -> Result<Timing, J::Error> {
         self.check()?;
         let forecast = |device: &&Device, count| job.forecast(device.info(), count);
         run_with(
@@ -169,7 +173,7 @@ impl Devices {
     }
 
     /// Runs a job on only one of the devices, which must have a kernel for it.
-    pub(crate) fn run_on<O: Output, J: Job<O>>(
+    pub(crate) fn run_on<O: Destination, J: Job<O>>(
         &self,
         device: &Device,
         job: &J,
@@ -213,7 +217,7 @@ fn together<D>(devices: &[(D, f64)]) -> Option<f64> {
 }
 
 /// Runs a job on these devices, each with a share in inverse proportion to its time.
-fn run_with<O: Output, J: Job<O>>(
+fn run_with<O: Destination, J: Job<O>>(
     job: &J,
     devices: &[(&Device, f64)],
     output: O,
@@ -228,7 +232,7 @@ fn run_with<O: Output, J: Job<O>>(
 }
 
 /// Computes a share on one device.
-fn run_share<O: Output, J: Job<O>>(
+fn run_share<O: Destination, J: Job<O>>(
     job: &J,
     device: &Device,
     share: &Share<'_, O>,

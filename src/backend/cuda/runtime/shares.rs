@@ -17,7 +17,7 @@ use super::lock;
 const GRANULARITY: usize = 256;
 
 /// The places for the results of a batch, which can be split like a slice.
-pub(crate) trait Output: Send + Sized {
+pub(crate) trait Destination: Send + Sized {
     /// The number of instances.
     fn len(&self) -> usize;
 
@@ -25,7 +25,7 @@ pub(crate) trait Output: Send + Sized {
     fn split_at(self, middle: usize) -> (Self, Self);
 }
 
-impl<P: Send> Output for &mut [P] {
+impl<P: Send> Destination for &mut [P] {
     fn len(&self) -> usize {
         <[P]>::len(self)
     }
@@ -85,7 +85,7 @@ pub(super) struct Piece<O> {
     pub(super) output: O,
 }
 
-impl<O: Output> Piece<O> {
+impl<O: Destination> Piece<O> {
     /// The first `len` instances, and the rest.
     fn split_at(self, len: usize) -> (Self, Self) {
         let Self { range, output } = self;
@@ -105,7 +105,7 @@ struct Queue<O> {
     pieces: Mutex<Vec<Vec<Piece<O>>>>,
 }
 
-impl<O: Output> Queue<O> {
+impl<O: Destination> Queue<O> {
     fn new(output: O) -> Self {
         let range = 0..output.len();
         Self {
@@ -145,7 +145,7 @@ pub(super) struct Share<'q, O> {
     len: usize,
 }
 
-impl<O: Output> Share<'_, O> {
+impl<O: Destination> Share<'_, O> {
     /// The approximate number of instances for this worker.
     pub(super) fn len(&self) -> usize {
         self.len
@@ -195,7 +195,7 @@ impl<O: Output> Share<'_, O> {
 ///
 /// If a worker is lost, or has no thread, the others take the pieces that it returned or had not
 /// taken. Any other error, or the loss of the last worker, ends the batch once all have ended.
-pub(super) fn run_on_all<W: Worker, O: Output, R: Send, E: From<Error> + Send>(
+pub(super) fn run_on_all<W: Worker, O: Destination, R: Send, E: From<Error> + Send>(
     workers: &[W],
     speed: impl Fn(&W) -> f64,
     output: O,

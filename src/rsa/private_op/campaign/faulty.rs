@@ -12,8 +12,7 @@ use super::super::testing::{Hooked, Stage};
 use super::ITEMS;
 use super::fault::{Kind, Place};
 use crate::rsa::KeyHandle;
-use crate::rsa::batch::Batch;
-use crate::rsa::batch::Positions;
+use crate::rsa::batch::{Batch, Positions};
 
 /// Whether results are checked. Only the control does not.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

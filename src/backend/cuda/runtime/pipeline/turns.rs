@@ -11,7 +11,7 @@ use cudarc::driver::sys::CUresult;
 use super::super::device::{Call, SlotsInUse};
 use super::super::shares::{Piece, Share};
 use super::super::slot::Slot;
-use super::{Job, Output, Prepared, Stop, Timing};
+use super::{Destination, Job, Prepared, Stop, Timing};
 
 /// The way in which a thread waits for its device.
 #[derive(Clone, Copy)]
@@ -34,7 +34,7 @@ struct UnderWay<C, O> {
 /// With several chunks, two threads do this, each with half of the slots. While one fills or
 /// empties a slot, helped by the host's other threads, the other does the same, without waiting. If
 /// the device is lost, the chunks under way return to the share.
-pub(super) fn send_through<O: Output, J: Job<O>>(
+pub(super) fn send_through<O: Destination, J: Job<O>>(
     job: &J,
     call: &Call<'_>,
     in_use: &mut SlotsInUse<'_>,
@@ -87,7 +87,7 @@ pub(super) fn send_through<O: Output, J: Job<O>>(
 
 /// Passes chunks through some slots in turn, until none is left or a thread stops. While the device
 /// computes some, the host fills another slot or takes its results.
-fn through<O: Output, J: Job<O>>(
+fn through<O: Destination, J: Job<O>>(
     job: &J,
     slots: &mut [Slot],
     prepared: &Prepared<J::Share>,
@@ -104,7 +104,7 @@ fn through<O: Output, J: Job<O>>(
     result
 }
 
-fn in_turn<O: Output, J: Job<O>>(
+fn in_turn<O: Destination, J: Job<O>>(
     job: &J,
     slots: &mut [Slot],
     prepared: &Prepared<J::Share>,
@@ -153,7 +153,7 @@ fn in_turn<O: Output, J: Job<O>>(
 }
 
 /// Submits the next chunk in a free slot. Returns whether there was one.
-fn send_next<O: Output, J: Job<O>>(
+fn send_next<O: Destination, J: Job<O>>(
     job: &J,
     slot: &mut Slot,
     prepared: &Prepared<J::Share>,
