@@ -346,6 +346,7 @@ mod tests {
         });
         assert!(buffers.octets.iter().all(|octet| *octet == 0));
     }
+
     /// Spare capacity would be written when secrets are wiped.
     #[test]
     fn large_buffers_have_no_spare_capacity() {

@@ -4,7 +4,8 @@
 //! Encoded messages are also those of public operations.
 //!
 //! All numbers are secret. They are in flat buffers, one item after another, with as many limbs as
-//! the class has, least significant limb first. The keys' [class](KeyClass) and order are public.
+//! the class has, least significant limb first. The keys' [class](super::batch::KeyClass) and order
+//! are public.
 
 pub(super) mod blinding;
 mod check;

@@ -24,7 +24,8 @@ pub struct BatchSigner<B, S> {
 }
 
 impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
-    /// Creates a signer that blinds and checks. `backend` may be a reference.
+    /// Creates a signer that blinds and checks. `backend` may be a reference. Keep a signer for many
+    /// calls: for a typed [`Pss`](super::Pss) this computes some digests of the empty message.
     pub fn new(backend: B, scheme: S) -> Self {
         Self {
             backend,

@@ -128,7 +128,7 @@ pub trait Engine: Sync {
     /// Implements [`remainders`](Self::remainders).
     fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]);
 
-    /// Implements [`powers_agree`](Self::powers_agree) modulo the factors; numbers may have any value.
+    /// Implements [`powers_agree`](Self::powers_agree) modulo the factors, for numbers of any value.
     /// `None` without SIMD lanes.
     fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>>;
 }
@@ -270,7 +270,8 @@ impl<'a> SecretPowers<'a> {
 }
 
 /// Powers to compare with expected values, modulo two factors if there are any. Numbers may be twice
-/// as long as the factors. Everything is secret except the exponent and which factors are the same reference.
+/// as long as the factors. Everything is secret except the exponent and which factors are the same
+/// reference.
 pub struct Comparison<'a> {
     /// The first factors, then the second ones; odd and all equally wide. Or none.
     pub factors: [Moduli<'a>; 2],
@@ -278,7 +279,7 @@ pub struct Comparison<'a> {
     pub exponent: Exponent<'a>,
     /// A number for each pair of factors, of any value.
     pub bases: &'a [Limb],
-    /// The expected powers, of any value.
+    /// The expected powers. Modulo factors they may have any value.
     pub expected: &'a [Limb],
     /// Random numbers, one for each factor. A lane computes modulo an odd multiple of its factor,
     /// which the low [`MASK_BITS`] bits determine. This way the base and its power, which others

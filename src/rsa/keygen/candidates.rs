@@ -1,15 +1,16 @@
 //! Prime candidates: random numbers in the range of FIPS 186-5, appendix A.1.3, without small
 //! factors.
 //!
-//! A candidate is `M k + r`, with random k and r, where r is below M and has no factor in common with
-//! it (Joye and Paillier, *Fast Generation of Prime Numbers on Portable Devices*, 2006). All numbers
-//! without such a factor are equally likely, as if numbers were drawn and those with a factor
-//! rejected. That would take three times as much randomness.
+//! A candidate is `M k + r`, with random k and r (Joye and Paillier, *Fast Generation of Prime
+//! Numbers on Portable Devices*, 2006). r is below M, has no factor in common with it, and is 3
+//! modulo 4, or 7 modulo 8 for safe primes. All such numbers in the range are equally likely, as if
+//! numbers were drawn and the others rejected. That would take three times as much randomness.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use batch_modexp_core::secret::{Secret, reveal};
+use batch_modexp_core::width::scrubbed;
 use crypto_bigint::{CtLt, Limb, Word};
 use rand_core::TryRng;
 
@@ -26,9 +27,9 @@ const M: u32 = 16 * 3 * 5 * 7 * 11 * 13 * 17 * 19 * 23;
 /// `sqrt(2) 2^63`, rounded up.
 const LEAST: u64 = 0xb504_f333_f9de_6485;
 
-/// The highest bits of k begin here and end below `END`, in units that make `M END` at most 2^96. So
-/// candidates of b bits are at least `LEAST 2^(b - 64)` and below 2^b. At either end, a share of
-/// 2^-63 of the range is left out.
+/// The highest bits of k begin here and end below `END`, in units that make `M END` at most 2^96.
+/// So candidates of b bits are at least `LEAST 2^(b - 64)` and below 2^b. At the ends, a share of
+/// less than 2^-62 of the range is left out.
 const BEGIN: u128 = ((LEAST as u128) << 32).div_ceil(M as u128);
 const END: u128 = (1 << 96) / M as u128;
 
@@ -85,7 +86,8 @@ impl Candidates {
 
     /// The number of draws after which the randomness cannot be random. It is a hundred times that
     /// expected for e = 65537: 0.6 for each bit, and less than the square of that for a safe prime.
-    /// Then none is a prime once in 2^140 times.
+    /// Then none is a prime once in 2^140 times. If e has many small factors, it is four times that
+    /// expected or more.
     pub(super) fn most_draws_for_a_prime(&self) -> usize {
         let bits = self.bits as usize;
         if self.is_safe {
@@ -107,29 +109,31 @@ impl Candidates {
         count: usize,
         draws: &mut usize,
     ) -> Result<Secret<Vec<Limb>>, Error> {
-        let words = (self.bits / u32::BITS) as usize;
-        let limbs = (self.bits / Limb::BITS) as usize;
-        let mut candidates = Secret::new(vec![Limb::ZERO; count * limbs]);
-        let mut places = candidates.chunks_exact_mut(limbs);
-        while places.len() > 0 {
-            let mut numbers = Secret::new(vec![0; places.len() * words]);
-            for number in numbers.chunks_exact_mut(words) {
-                self.draw_one(randomness, number, draws)?;
+        scrubbed(|| {
+            let words = (self.bits / u32::BITS) as usize;
+            let limbs = (self.bits / Limb::BITS) as usize;
+            let mut candidates = Secret::new(vec![Limb::ZERO; count * limbs]);
+            let mut places = candidates.chunks_exact_mut(limbs);
+            while places.len() > 0 {
+                let mut numbers = Secret::new(vec![0; places.len() * words]);
+                for number in numbers.chunks_exact_mut(words) {
+                    self.draw_one(randomness, number, draws)?;
+                }
+                let mut rest: Vec<_> = numbers.chunks_exact(words).collect();
+                // All numbers by a part, while its powers are in the first-level cache.
+                for part in self.small_primes.parts() {
+                    rest.retain(|number| !part.divides(number, self.is_safe));
+                }
+                let factors = &self.exponent_factors;
+                let fits =
+                    |number: &&[u32]| !factors.iter().any(|factor| factor.divides_less_1(number));
+                rest.retain(fits);
+                for (number, place) in rest.into_iter().zip(&mut places) {
+                    copy(number, place);
+                }
             }
-            let mut rest: Vec<_> = numbers.chunks_exact(words).collect();
-            // All numbers by a part, while its powers are in the first-level cache.
-            for part in self.small_primes.parts() {
-                rest.retain(|number| !part.divides(number, self.is_safe));
-            }
-            let factors = &self.exponent_factors;
-            let fits =
-                |number: &&[u32]| !factors.iter().any(|factor| factor.divides_less_1(number));
-            rest.retain(fits);
-            for (number, place) in rest.into_iter().zip(&mut places) {
-                copy(number, place);
-            }
-        }
-        Ok(candidates)
+            Ok(candidates)
+        })
     }
 
     /// Draws a number in the range that has no factor in common with M.

@@ -114,12 +114,22 @@ fn test(
     // A round with the base 2, which needs no randomness, rejects most candidates.
     retain(&mut candidates, 1, exponentiate, None)?;
     if is_safe {
-        for candidate in &mut candidates {
+        let half = |candidate: &Candidate| {
             let mut half = Secret::new(candidate.modulus.by_ref().limbs.to_vec());
             halve(&mut half);
-            candidate.half = Some(Modulus::new(&half, min_bits - 1));
-        }
-        retain(&mut candidates, 1, exponentiate, None)?;
+            Modulus::new(&half, min_bits - 1)
+        };
+        let halves: Vec<_> = candidates.iter().map(half).collect();
+        let moduli: Vec<_> = halves.iter().map(Modulus::by_ref).collect();
+        let verdicts = pass(exponentiate, &moduli, None)?;
+        let tested = candidates.into_iter().zip(halves).zip(verdicts);
+        candidates = tested
+            .filter(|(_, passed)| *passed)
+            .map(|((candidate, half), _)| Candidate {
+                half: Some(half),
+                ..candidate
+            })
+            .collect();
     }
     // All rounds at once leave no lane idle.
     let rounds = rounds(bits, is_safe);

@@ -126,8 +126,8 @@ impl Part {
     }
 }
 
-/// Whether any divisor divides the sum of its group, 1 or 0. `shift` makes the quotient of another
-/// number from that of the sum and the inverse of the divisor.
+/// Whether any divisor divides the sum of its group, 1 or 0. To test the sum less 1, `shift`
+/// subtracts the inverse of the divisor from the quotient.
 #[inline(always)]
 fn any_divides(divisors: &[Divisor], sums: &[u64; SUMS], shift: impl Fn(u64, u64) -> u64) -> u8 {
     divisors.iter().fold(0, |divides, divisor| {

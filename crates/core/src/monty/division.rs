@@ -7,8 +7,8 @@ use crypto_bigint::{Choice, CtEq, Limb, WideWord, Word};
 
 use crate::secret::Secret;
 
-/// The bits of the value that a step of the division takes. The rest of a word holds a quotient that
-/// is too small.
+/// The bits of the value that a step of the division takes. The other bits of a word hold what is
+/// left because the quotient is too small.
 const DIGIT_BITS: u32 = Word::BITS - SPARE_BITS;
 const SPARE_BITS: u32 = 5;
 
@@ -87,10 +87,11 @@ fn divide(
 /// multiple of the divisor d, whose highest bit is set. `rest` has a limb more than d, and is below
 /// `2^SPARE_BITS d` before and after, and below 2 d if `bits` is 0.
 ///
-/// The quotient is too small, by less than 15, or by less than 2 if `bits` is 0. Let d1 be the highest
-/// limb of d, and t the limb of `rest` that begins `SPARE_BITS` bits higher. The exact quotient is
-/// below `2^(SPARE_BITS + bits) (t + 1) / d1`. The computed one is `2^(SPARE_BITS + bits) t / d1`, less
-/// the errors of the reciprocal, below 12, and of rounding, below 1.
+/// The quotient is too small, by less than 15, or by less than 2 if `bits` is 0. Let d1 be the
+/// highest limb of d, and t the limb of `rest` that begins `SPARE_BITS` bits higher. The exact
+/// quotient is below `2^(SPARE_BITS + bits) (t + 1) / d1`. The computed one is
+/// `2^(SPARE_BITS + bits) t / d1`, less the errors of the reciprocal, below 12, and of rounding,
+/// below 1.
 fn divide_step(rest: &mut [Limb], digit: Limb, bits: u32, divisor: &[Limb], reciprocal: Word) {
     let (highest, rest) = rest.split_last_mut().expect("it has a highest limb");
     let second = rest[rest.len() - 1];
@@ -142,19 +143,20 @@ fn highest_bit(limbs: &[Limb]) -> u32 {
         .map_or(0, |(len, limb)| len * Limb::BITS - limb.0.leading_zeros())
 }
 
-/// With B = 2^`Word::BITS`, a number that is at most `B^2 / (divisor + 1) - B`, and above `B^2 / divisor
-/// - B - 12`. The highest bit of the divisor is set.
+/// With B = 2^`Word::BITS`, a number that is at most `B^2 / (divisor + 1) - B`. It is too small for
+/// `B^2 / divisor - B` by less than 12. The highest bit of the divisor is set.
 fn reciprocal(divisor: Word) -> Word {
     const HALF: Word = 1 << (Word::BITS - 1);
     let high_word = |a, b| ((WideWord::from(a) * WideWord::from(b)) >> Word::BITS) as Word;
-    // In units of 2 / B: the line `sqrt(8) - 2 x` touches the curve `1 / x`, and is below it by a
-    // share of 0.172 at most. Newton's iteration squares that share. Rounded down, it stays below.
+    // `1 / x` for x = divisor / B, in units of 2 / B. The line `sqrt(8) - 2 x` touches the curve
+    // from below, and misses it by a share of 0.172 at most. Newton's iteration squares that share:
+    // five times make it less than 2^-80. Rounded down, the inverse stays too small.
     let mut inverse = SQRT_2_LESS_1.wrapping_sub(divisor);
     for _ in 0..5 {
         let missing = HALF - 1 - high_word(divisor, inverse);
         inverse += high_word(inverse, 2 * missing);
     }
-    // Too small by less than 4. `B / (divisor + 1)` is smaller than `B / divisor` by at most 2.
+    // It is too small by less than 4 units. That of `divisor + 1` is smaller by less than 2.
     inverse.saturating_sub(HALF + 2) << 1
 }
 

@@ -307,8 +307,8 @@ impl<L: Lanes> Operands<'_, L> {
 
     /// Converts `value` from Montgomery form, as the last operation.
     ///
-    /// A product `T` is reduced below `T / R + (BOUND - 1) * modulus`. With
-    /// `T < (BOUND + 1/2) * modulus < R` it is at most `(BOUND - 1) * modulus`.
+    /// A product `T` is reduced below `T / R + (BOUND - 1) * modulus`. For any `T` below R it is at
+    /// most `(BOUND - 1) * modulus`.
     pub(super) fn leave(&mut self) {
         set_power_of_two::<L>(self.factor, 0);
         self.multiply_by_factor();

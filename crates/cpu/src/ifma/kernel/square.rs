@@ -93,7 +93,7 @@ pub(crate) fn square_alone<T: Madd52, const B: usize>(
     // Half of the cross products of the next two columns above `sums`.
     let (mut cross, mut next_cross) = (t.zero(), t.zero());
     let mut fresh = [t.zero(); FRESH];
-    // Of the columns that are limbs already.
+    // The carry of the columns that are limbs already.
     let mut carry = t.zero();
     unrolled!(B, J, {
         let factor = t.add(columns[J], carry);
