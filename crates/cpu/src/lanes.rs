@@ -2,8 +2,8 @@
 //! around the multiplication.
 //!
 //! A *limb* here is a vector that holds the same limb of every lane. A number of `n` limbs is `n`
-//! vectors, and no operation moves data across lanes. A *group* is a set of instances, at most one
-//! for each lane.
+//! vectors. (`ifma/pair` also moves data across lanes, for few instances.) A *group* is a set of
+//! instances, at most one for each lane.
 //!
 //! A lane type supplies modular multiplication, squaring and a constant-time table look-up
 //! ([`Lanes`]). Import, Montgomery constants, the ladder and export are written once, over that
@@ -45,9 +45,9 @@ pub(crate) use self::pow::LARGEST_WINDOW;
 pub(crate) use self::pow::pow;
 pub(crate) use self::workspace::Operands;
 
-/// A vector unit that computes one instance in each lane.
+/// Arithmetic on [`COUNT`](Self::COUNT) instances at a time, by a vector unit.
 ///
-/// Implementors are zero-size tokens that prove that the processor has the instructions.
+/// A value proves that the processor has the instructions.
 pub(crate) trait Lanes: Copy {
     /// One limb of every lane. The default is [`ZERO`](Self::ZERO).
     type Limb: Copy + Default + Zeroize;

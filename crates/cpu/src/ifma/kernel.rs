@@ -6,7 +6,7 @@
 //! move down by one register.
 //!
 //! Column sums are not normalised in between. A column gets at most four halves below 2^52 a row,
-//! from at most 320 rows (16,384 bits), and a carry: less than 2^63.
+//! or six in half as many rows, from at most 320 rows (16,384 bits), and a carry: less than 2^63.
 
 use super::madd52::{Madd52, RADIX_BITS};
 
