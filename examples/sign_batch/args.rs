@@ -121,6 +121,10 @@ pub struct VerifyArgs {
     #[command(flatten)]
     pub scheme: SchemeOptions,
 
+    /// With --scheme pss, accept salts of any length
+    #[arg(long)]
+    pub any_salt: bool,
+
     /// Threads; at most 64, or 4 a core if that is more [default: one a core]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,

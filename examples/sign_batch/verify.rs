@@ -11,7 +11,7 @@ use super::args::VerifyArgs;
 use super::failure::Failure;
 use super::key;
 use super::lines::{Content, Lines, without_return};
-use super::options::Encoding;
+use super::options::{Encoding, SchemeName};
 use super::schemes::any_scheme;
 use super::stdio;
 
@@ -24,10 +24,13 @@ pub type Pair = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 /// Prints the lines that fail on standard output, and fails if there are any.
 pub fn run(args: &VerifyArgs) -> Result<(), Failure> {
+    if args.any_salt && args.scheme.scheme != SchemeName::Pss {
+        return Err(Failure::Input("--any-salt is for --scheme pss".into()));
+    }
     let key = key::load_public(&args.key, &args.passphrase, args.scheme)?;
     let backend = Auto::with(Kind::Cpu, args.threads)?;
     let checker = Checker {
-        verifier: BatchVerifier::new(backend, any_scheme(args.scheme)),
+        verifier: BatchVerifier::new(backend, any_scheme(args.scheme)).any_salt_len(args.any_salt),
         key,
         prehashed: args.prehashed,
         encoding: args.encoding,

@@ -1,6 +1,13 @@
 //! Digests as input, and the check of signature files.
 
+use chacha20::ChaCha8Rng;
+use data_encoding::HEXLOWER;
+use rand_core::SeedableRng;
+use rsa::PrivateKey;
+use rsa::pkcs1::DecodeRsaPrivateKey;
+use rsa::pss::SigningKey;
 use rsa::sha2::{Digest, Sha256, Sha384};
+use rsa::signature::{RandomizedSigner, SignatureEncoding};
 
 use super::behaviour::expected;
 use super::errors::refused_with_line;
@@ -73,6 +80,31 @@ fn no_signatures() {
         "error: there are no signatures to verify\n"
     );
     assert_eq!(output.status.code(), Some(2));
+}
+
+/// Signatures by the `rsa` crate with salts of 20 octets, and no salt.
+#[test]
+fn salts_of_any_length() {
+    let files = Files::new();
+    let pem = std::fs::read_to_string(key("rsa1024")).unwrap();
+    let private = PrivateKey::from_pkcs1_pem(&pem).unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    for salt_len in [20, 0] {
+        let signer = SigningKey::<Sha256>::new_with_salt_len(private.clone(), salt_len);
+        let signature =
+            |message: &&[u8]| HEXLOWER.encode(&signer.sign_with_rng(&mut rng, message).to_vec());
+        let lines: Vec<_> = MESSAGES.iter().map(signature).collect();
+        files.write("signatures", lines.join("\n").as_bytes());
+        files.accepts(&["--scheme", "pss", "--any-salt"]);
+        let fault = |line| format!("line {line}: the signature is not valid");
+        let faults: Vec<_> = (1..=MESSAGES.len()).map(fault).collect();
+        let faults: Vec<_> = faults.iter().map(String::as_str).collect();
+        files.rejects(&["--scheme", "pss"], &faults);
+    }
+    let args = files.args(&["--any-salt"]);
+    let output = run(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(stderr(&output), "error: --any-salt is for --scheme pss\n");
 }
 
 #[test]
@@ -201,7 +233,7 @@ fn digests() {
 #[test]
 fn digests_with_pss() {
     let files = Files::new();
-    let digests = MESSAGES.map(|message| data_encoding::HEXLOWER.encode(&Sha384::digest(message)));
+    let digests = MESSAGES.map(|message| HEXLOWER.encode(&Sha384::digest(message)));
     let options = ["--scheme", "pss", "--hash", "sha384"];
     let args = ["--key", &key("rsa1024"), "--input", "-", "--prehashed"];
     let args = [&args[..], &options].concat();
@@ -243,9 +275,7 @@ fn public_keys() {
     use rsa::pkcs8::{EncodePublicKey, LineEnding};
 
     let pem = std::fs::read_to_string(key("rsa1024")).unwrap();
-    let public = rsa::PrivateKey::from_pkcs1_pem(&pem)
-        .unwrap()
-        .to_public_key();
+    let public = PrivateKey::from_pkcs1_pem(&pem).unwrap().to_public_key();
     let files = Files::new();
     let (messages, signatures) = (files.path("messages"), files.path("signatures"));
     for (name, bytes) in [
@@ -291,7 +321,7 @@ fn signatures_in_lines_that_end_with_crlf() {
     let files = Files::new();
     let hexadecimal = expected("rsa1024", &MESSAGES);
     let base64 = hexadecimal.iter().map(|line| {
-        let signature = data_encoding::HEXLOWER.decode(line.as_bytes()).unwrap();
+        let signature = HEXLOWER.decode(line.as_bytes()).unwrap();
         data_encoding::BASE64.encode(&signature)
     });
     let base64: Vec<_> = base64.collect();
@@ -329,7 +359,7 @@ fn messages_keep_their_carriage_returns() {
 
 #[test]
 fn digests_in_lines_that_end_with_crlf() {
-    let lines = MESSAGES.map(|message| data_encoding::HEXLOWER.encode(&Sha256::digest(message)));
+    let lines = MESSAGES.map(|message| HEXLOWER.encode(&Sha256::digest(message)));
     let args = ["--key", &key("rsa1024"), "--input", "-", "--prehashed"];
     let files = Files::new();
     for end in ["", "\r", "\r\n"] {
