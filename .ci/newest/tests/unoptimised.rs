@@ -3,9 +3,12 @@
 #![cfg(feature = "all")]
 
 use batch_modexp::backend::{Cpu, Fma, Ifma, Serial};
+use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15};
 use batch_modexp::{BatchModExp, ModExp};
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{Odd, Uint};
+use getrandom::SysRng;
+use rsa::sha2::Sha256;
 
 /// Enough for the largest windows.
 const EXPONENT_BITS: u32 = 330;
@@ -47,4 +50,24 @@ fn several_blocks() {
     powers::<32>();
     powers::<48>();
     powers::<64>();
+}
+
+/// Signs one message, and enough to fill the lanes twice. The threads of `Cpu` have the same stack.
+#[test]
+fn signatures() {
+    let key = include_str!("../../../tests/keys/rsa2048-pkcs8.pem");
+    let key = KeyHandle::from_pkcs8_pem(key).unwrap();
+    let scheme = Pkcs1v15::<Sha256>::new();
+    for messages in [&["message"; 19][..], &["message"]] {
+        let cpu = BatchSigner::new(Cpu::new().unwrap(), scheme);
+        cpu.sign(&mut SysRng, &key, messages).unwrap().into_vec().unwrap();
+        for ifma in Ifma::new().iter() {
+            let signatures = BatchSigner::new(ifma, scheme).sign(&mut SysRng, &key, messages);
+            signatures.unwrap().into_vec().unwrap();
+        }
+        for fma in Fma::new().iter() {
+            let signatures = BatchSigner::new(fma, scheme).sign(&mut SysRng, &key, messages);
+            signatures.unwrap().into_vec().unwrap();
+        }
+    }
 }

@@ -8,7 +8,7 @@ use super::halves::{Extend, MulEntry, have_halves};
 use super::look_up::{Select, SelectOfRow, Share, shares_suffice};
 use super::madd52::{Limb, MAX_LANES, Madd52, RADIX_BITS};
 use super::size;
-use super::tiles::{self, Mul, Square, Squarings};
+use super::tiles::{self, Beside, LookUp, Mul, Square, Squarings};
 use crate::lanes::{Lanes, Modulus, Operands};
 
 /// One instance in each lane, computed with the instructions of `T`.
@@ -87,7 +87,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
         scratch: &mut [T::Limb],
     ) {
         if size::is_squared_in_registers::<T>(modulus.limbs.len()) {
-            return self.square_in_registers(value, spare, count, None, modulus);
+            return self.square_in_registers(value, spare, count, (), modulus);
         }
         for _ in 0..count {
             self.square(spare, value, modulus, scratch);
@@ -171,7 +171,14 @@ impl<T: Madd52> Lanes52<T> {
         if self.0.tuning().fuses_squarings && size::is_squared_in_registers::<T>(limbs) {
             let (value, spare) = (&mut x.value, &mut x.spare);
             let share = Share::new(0, squarings, x.entry, x.table, digits);
-            return self.square_in_registers(value, spare, squarings, Some(share), x.modulus);
+            if share.has_halves(limbs) {
+                let work = LookUp::<_, 2>(share);
+                self.square_in_registers(value, spare, squarings, work, x.modulus);
+            } else {
+                let work = LookUp::<_, 1>(share);
+                self.square_in_registers(value, spare, squarings, work, x.modulus);
+            }
+            return;
         }
         for squaring in 0..squarings {
             let mut square = Square {
@@ -186,21 +193,21 @@ impl<T: Madd52> Lanes52<T> {
         }
     }
 
-    /// Squares a number of one tile `count` times, with the share of each squaring in a look-up.
+    /// Squares a number of one tile `count` times, beside `work`.
     fn square_in_registers<'v>(
         self,
         value: &mut &'v mut [T::Limb],
         spare: &mut &'v mut [T::Limb],
         count: u32,
-        share: Option<Share<'_, T::Limb>>,
+        work: impl Beside<T::Limb>,
         modulus: Modulus<'_, T::Limb>,
     ) {
         let mut squarings = Squarings {
             value,
             spare,
             count,
-            share,
             modulus: &modulus,
+            work,
         };
         size::dispatch(self.0, modulus.limbs.len(), &mut squarings);
         // Each square went from one buffer to the other.

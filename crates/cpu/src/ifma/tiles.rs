@@ -218,44 +218,27 @@ impl<L: Limb> Kernel<L> for Square<'_, L> {
 ///
 /// All squarings are one function, so that their common values are prepared once. The carries of
 /// one squaring overlap with the first rows of the next, and multiply-adds hardly pause.
-pub(super) struct Squarings<'a, L> {
+pub(super) struct Squarings<'a, L, W> {
     pub(super) value: &'a mut [L],
     pub(super) spare: &'a mut [L],
     pub(super) count: u32,
     pub(super) modulus: &'a Modulus<'a, L>,
-    /// A look-up, done along with the squarings.
-    pub(super) share: Option<Share<'a, L>>,
+    /// What is done along with the squarings.
+    pub(super) work: W,
 }
 
-impl<L: Limb> Kernel<L> for Squarings<'_, L> {
+impl<L: Limb, W: Beside<L>> Kernel<L> for Squarings<'_, L, W> {
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
-        if !const { keeps_columns::<T>(B) } {
+        if !const { keeps_columns::<T>(B) && (W::NUMBERS < 2 || may_have_halves::<T>(B)) } {
             unreachable!("tiles of {B} limbs are not squared so");
         }
-        match self.share.take() {
-            None => self.beside::<T, B>(t, &mut ()),
-            Some(mut share) if const { may_have_halves::<T>(B) } && share.has_halves(B) => {
-                self.beside::<T, B>(t, &mut share.tiles::<T, B, 2>(t, 0));
-            }
-            Some(mut share) => self.beside::<T, B>(t, &mut share.tiles::<T, B, 1>(t, 0)),
-        }
-    }
-}
-
-impl<L: Limb> Squarings<'_, L> {
-    /// Computes the squarings beside `work`.
-    #[inline(always)]
-    fn beside<T: Madd52<Limb = L>, const B: usize>(
-        &mut self,
-        t: T,
-        work: &mut impl Interleaved<T>,
-    ) {
         let one_tile = "a number of one tile";
         let mut value = self.value.first_chunk_mut::<B>().expect(one_tile);
         let mut spare = self.spare.first_chunk_mut::<B>().expect(one_tile);
         let modulus = self.modulus.limbs.first_chunk::<B>().expect(one_tile);
         let neg_inv = t.load(self.modulus.neg_inv);
+        let work = &mut self.work.interleaved::<T, B>(t);
         let mut sums = kernel::load(t, value);
         for squaring in 0..self.count as usize {
             work.begin(t, squaring);
@@ -263,6 +246,36 @@ impl<L: Limb> Squarings<'_, L> {
             mem::swap(&mut value, &mut spare);
         }
         kernel::normalise(t, value, sums);
+    }
+}
+
+/// What [`Squarings`] do besides. Each implementation makes a function of its own. Without
+/// optimisation, all three in one would need more than the stack of a thread.
+pub(super) trait Beside<L: Limb> {
+    /// The numbers of an entry that is looked up.
+    const NUMBERS: usize;
+
+    /// The work for tiles of `B` limbs.
+    fn interleaved<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) -> impl Interleaved<T>;
+}
+
+/// Nothing.
+impl<L: Limb> Beside<L> for () {
+    const NUMBERS: usize = 0;
+
+    #[inline(always)]
+    fn interleaved<T: Madd52<Limb = L>, const B: usize>(&mut self, _: T) -> impl Interleaved<T> {}
+}
+
+/// A look-up of entries with `P` numbers each, as long as the squared one.
+pub(super) struct LookUp<'a, L, const P: usize>(pub(super) Share<'a, L>);
+
+impl<L: Limb, const P: usize> Beside<L> for LookUp<'_, L, P> {
+    const NUMBERS: usize = P;
+
+    #[inline(always)]
+    fn interleaved<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) -> impl Interleaved<T> {
+        self.0.tiles::<T, B, P>(t, 0)
     }
 }
 
