@@ -134,7 +134,7 @@ impl<'a> ModulusRef<'a> {
     /// or the other way around. `a` may be narrower than the modulus.
     pub fn mul(&self, a: &[Limb], b: &[Limb], out: &mut [Limb]) {
         let carry = self.product(a, b, out);
-        self.reduce_once(carry, out);
+        reduce_once(self.limbs, carry, out);
     }
 
     /// `value = value * factor / R mod modulus`, as [`mul`](Self::mul). Leaves the old value in
@@ -275,20 +275,6 @@ impl<'a> ModulusRef<'a> {
         self.mod_inv.as_limbs()[0].wrapping_neg()
     }
 
-    /// Subtracts the modulus from `value + R * carry` if the result is not negative. The input is
-    /// below twice the modulus.
-    fn reduce_once(&self, carry: Limb, value: &mut [Limb]) {
-        let mut borrow = Limb::ZERO;
-        for (value, m) in value.iter_mut().zip(self.limbs) {
-            (*value, borrow) = value.borrowing_sub(*m, borrow);
-        }
-        let (_, below) = carry.borrowing_sub(Limb::ZERO, borrow);
-        let mut carry = Limb::ZERO;
-        for (value, m) in value.iter_mut().zip(self.limbs) {
-            (*value, carry) = value.carrying_add(*m & below, carry);
-        }
-    }
-
     /// `out = value mod modulus` for a value of any width, by Horner's rule over digits as wide as
     /// the modulus.
     pub fn reduce(&self, value: &[Limb], out: &mut [Limb]) {
@@ -316,7 +302,21 @@ impl<'a> ModulusRef<'a> {
             }
             (low[size - 1], overflow) = high.carrying_add(carry, overflow);
         }
-        self.reduce_once(overflow, low);
+        reduce_once(self.limbs, overflow, low);
+    }
+}
+
+/// Subtracts the modulus from `value + R * carry` if the result is not negative. The input is below
+/// twice the modulus.
+fn reduce_once(modulus: &[Limb], carry: Limb, value: &mut [Limb]) {
+    let mut borrow = Limb::ZERO;
+    for (value, m) in value.iter_mut().zip(modulus) {
+        (*value, borrow) = value.borrowing_sub(*m, borrow);
+    }
+    let (_, below) = carry.borrowing_sub(Limb::ZERO, borrow);
+    let mut carry = Limb::ZERO;
+    for (value, m) in value.iter_mut().zip(modulus) {
+        (*value, carry) = value.carrying_add(*m & below, carry);
     }
 }
 

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use crypto_bigint::{Choice, CtEq, Limb, WideWord, Word};
 
+use super::reduce_once;
 use crate::secret::Secret;
 
 /// The bits of the value that a step of the division takes. The other bits of a word hold what is
@@ -74,7 +75,8 @@ fn divide(
         divide_step(&mut rest, digit, DIGIT_BITS, &divisor, reciprocal);
     }
     divide_step(&mut rest, Limb::ZERO, 0, &divisor, reciprocal);
-    subtract_once(&mut rest, &divisor);
+    let (highest, lower) = rest.split_last_mut().expect("it has a highest limb");
+    reduce_once(&divisor, *highest, lower);
     for step in steps() {
         let is_shifted = mask((*shift & step).ct_ne(&0));
         shift_down(&mut rest[..size], step, is_shifted);
@@ -114,19 +116,6 @@ fn divide_step(rest: &mut [Limb], digit: Limb, bits: u32, divisor: &[Limb], reci
     *highest = shifted(*highest, below)
         .wrapping_add(carry)
         .wrapping_sub(quotient);
-}
-
-/// Subtracts the divisor from `rest`, which has a limb more, unless it is below the divisor.
-fn subtract_once(rest: &mut [Limb], divisor: &[Limb]) {
-    let mut borrow = Limb::ZERO;
-    for (limb, divisor) in rest.iter_mut().zip(divisor.iter().chain([&Limb::ZERO])) {
-        (*limb, borrow) = limb.borrowing_sub(*divisor, borrow);
-    }
-    let negative = mask(Choice::from_u8_lsb(borrow.0 as u8 & 1));
-    let mut carry = Limb::ZERO;
-    for (limb, divisor) in rest.iter_mut().zip(divisor) {
-        (*limb, carry) = limb.carrying_add(Limb(divisor.0 & negative), carry);
-    }
 }
 
 /// The bits of a number from `position` on, as many as a limb has.
