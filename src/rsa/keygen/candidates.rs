@@ -84,17 +84,22 @@ impl Candidates {
         if self.is_safe { tests * tests } else { tests }
     }
 
-    /// The number of draws after which the randomness cannot be random. It is a hundred times that
-    /// expected for e = 65537: 0.6 for each bit, and less than the square of that for a safe prime.
-    /// Then none is a prime once in 2^140 times. If e has many small factors, it is four times that
-    /// expected or more.
+    /// The number of draws after which the randomness cannot be random: a hundred times that
+    /// expected. Then none is a prime once in 2^140 times.
+    ///
+    /// Expected are 0.6 draws for each bit, and less than the square of that for a safe prime. A
+    /// factor f of e rejects one in f - 1 of the numbers that it does not divide. Those of safe
+    /// primes are rejected anyway.
     pub(super) fn most_draws_for_a_prime(&self) -> usize {
         let bits = self.bits as usize;
         if self.is_safe {
-            36 * bits * bits
-        } else {
-            64 * bits
+            return 36 * bits * bits;
         }
+        let factors = self.exponent_factors.iter().map(Factor::value);
+        factors.fold(64 * bits, |draws, factor| {
+            let others = factor as usize - 2;
+            draws + draws.div_ceil(others)
+        })
     }
 
     /// Draws `count` candidates, one after the other in a buffer, and subtracts each draw from
@@ -272,6 +277,22 @@ mod tests {
         let drawn = candidates.draw(&mut randomness, 200, &mut draws);
         assert!(matches!(drawn, Err(Error::Rng)));
         assert_eq!(draws, 0);
+    }
+
+    /// The limit leaves room for the numbers that the factors of e reject.
+    #[test]
+    fn more_draws_for_more_factors() {
+        let draws = |factors: &[u32], is_safe| {
+            Candidates::new(1024, factors, SMALL_PRIMES_BELOW, is_safe).most_draws_for_a_prime()
+        };
+        let least = 64 * 1024;
+        assert!((least..=least + 2).contains(&draws(&[65_537], false)));
+        assert_eq!(draws(&[3], false), 2 * least);
+        assert_eq!(draws(&[3, 5], false), 2 * least + (2 * least).div_ceil(3));
+        // e = 3 * 5 * 7 * ... * 29: of the other numbers, one in 4.76 fits.
+        let most = draws(&[3, 5, 7, 11, 13, 17, 19, 23, 29], false);
+        assert!((475..=477).contains(&(100 * most / least)), "{most}");
+        assert_eq!(draws(&[3, 5], true), draws(&[65_537], true));
     }
 
     #[test]

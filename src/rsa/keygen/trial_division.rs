@@ -166,6 +166,10 @@ impl Factor {
         }
     }
 
+    pub(super) fn value(&self) -> u32 {
+        self.value
+    }
+
     /// Whether a number less 1 is a multiple. This becomes public.
     pub(super) fn divides_less_1(&self, number: &[u32]) -> bool {
         // Words and powers are below 2^32, and there are at most 256 words.
