@@ -62,7 +62,7 @@ pub use sha2;
 pub use sha3;
 
 pub use decryptor::BatchDecryptor;
-pub use encryption::{AnyEncryptionScheme, EncryptionScheme, RsaesOaep, RsaesPkcs1v15};
+pub use encryption::{AnyEncryptionScheme, EncryptionScheme, OaepHash, RsaesOaep, RsaesPkcs1v15};
 pub use encryptor::BatchEncryptor;
 pub use error::Error;
 #[cfg(feature = "queue")]

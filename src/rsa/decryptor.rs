@@ -167,7 +167,8 @@ impl<B: RsaBackend> BatchDecryptor<B, AnyEncryptionScheme<'_>> {
     /// # let pem = std::fs::read_to_string("tests/keys/rsa2048-pkcs8.pem")?;
     /// let (key, rng) = (KeyHandle::from_pkcs8_pem(&pem)?, &mut getrandom::SysRng);
     /// let pkcs1v15 = AnyEncryptionScheme::Pkcs1v15;
-    /// let oaep = AnyEncryptionScheme::Oaep { hash: Hash::Sha256, mgf_hash: Hash::Sha256, label: b"" };
+    /// let hash = Hash::Sha256.into();
+    /// let oaep = AnyEncryptionScheme::Oaep { hash, mgf_hash: hash, label: b"" };
     /// let encrypt = |rng: &mut getrandom::SysRng, scheme, message| {
     ///     BatchEncryptor::new(Serial, scheme).encrypt(rng, &key.public_key(), &[message])?.into_vec()
     /// };

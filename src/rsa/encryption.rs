@@ -8,7 +8,7 @@ use rand_core::TryCryptoRng;
 use sha2::Digest;
 use sha2::digest::Output;
 
-pub use self::any::AnyEncryptionScheme;
+pub use self::any::{AnyEncryptionScheme, OaepHash};
 use self::sealed::Sealed;
 use super::key::{KeyHandle, Restriction};
 use crate::rsa::Error;

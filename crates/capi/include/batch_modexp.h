@@ -40,6 +40,13 @@ extern "C" {
 #define BME_SHA256 2
 #define BME_SHA384 3
 #define BME_SHA512 4
+#define BME_SHA224 5
+#define BME_SHA512_224 6
+#define BME_SHA512_256 7
+#define BME_SHA3_224 8
+#define BME_SHA3_256 9
+#define BME_SHA3_384 10
+#define BME_SHA3_512 11
 
 /* Schemes (RFC 8017), to be combined with a hash function: BME_PSS | BME_SHA256. PSS salts are
  * as long as the digest. With `| BME_PREHASHED` messages are digests. */

@@ -7,7 +7,7 @@ use crate::boundary::{
     ARGUMENT, DECRYPTION, OK, OPERATION, Place, argument, batch, elements, failed, guard, object,
 };
 use crate::engine::Engine;
-use crate::schemes::{Encryption, EncryptionParameters, with_scheme};
+use crate::schemes::{EncryptionParameters, encryption};
 
 /// `bme_encrypt_item` of the header.
 #[repr(C)]
@@ -44,7 +44,7 @@ unsafe extern "C" fn bme_encrypt(
         // SAFETY: the caller vouches for the engine and for `count` items without other users.
         let (engine, items) = unsafe { (object(engine)?, batch(items, count, item_size)?) };
         // SAFETY: the caller vouches for the scheme and its label.
-        let encryption = unsafe { Encryption::new(scheme) }?;
+        let scheme = unsafe { encryption(scheme) }?;
         let (mut given, mut places) = (Vec::new(), Vec::new());
         for item in items {
             item.status = ARGUMENT;
@@ -67,9 +67,8 @@ unsafe extern "C" fn bme_encrypt(
                 places.push((&mut item.status, place));
             }
         }
-        let ciphertexts = with_scheme!(encryption, |scheme| {
-            BatchEncryptor::new(&*engine.0, scheme).encrypt_each(&mut SysRng, &given)
-        });
+        let encryptor = BatchEncryptor::new(&*engine.0, scheme);
+        let ciphertexts = encryptor.encrypt_each(&mut SysRng, &given);
         let ciphertexts = ciphertexts.map_err(failed)?;
         for (result, (status, mut place)) in ciphertexts.iter().zip(places) {
             *status = match result {
@@ -97,7 +96,7 @@ unsafe extern "C" fn bme_decrypt(
         // SAFETY: the caller vouches for the engine and for `count` items without other users.
         let (engine, items) = unsafe { (object(engine)?, batch(items, count, item_size)?) };
         // SAFETY: the caller vouches for the scheme and its label.
-        let encryption = unsafe { Encryption::new(scheme) }?;
+        let scheme = unsafe { encryption(scheme) }?;
         let (mut given, mut places) = (Vec::new(), Vec::new());
         for item in items {
             (item.status, item.message_len) = (ARGUMENT, 0);
@@ -120,9 +119,8 @@ unsafe extern "C" fn bme_decrypt(
                 places.push((&mut item.status, &mut item.message_len, place));
             }
         }
-        let messages = with_scheme!(encryption, |scheme| {
-            BatchDecryptor::new(&*engine.0, scheme).decrypt_each(&mut SysRng, &given)
-        });
+        let decryptor = BatchDecryptor::new(&*engine.0, scheme);
+        let messages = decryptor.decrypt_each(&mut SysRng, &given);
         let messages = messages.map_err(failed)?;
         for (result, (status, len, mut place)) in messages.iter().zip(places) {
             *status = match result {

@@ -1,6 +1,6 @@
 //! Numbers of hash functions and of schemes.
 
-use batch_modexp::rsa::{AnyScheme, Hash};
+use batch_modexp::rsa::{AnyEncryptionScheme, AnyScheme, Hash, OaepHash};
 
 use crate::boundary::{Failure, argument, elements, parameters};
 
@@ -8,6 +8,13 @@ pub(crate) const SHA1: i32 = 1;
 pub(crate) const SHA256: i32 = 2;
 pub(crate) const SHA384: i32 = 3;
 pub(crate) const SHA512: i32 = 4;
+pub(crate) const SHA224: i32 = 5;
+pub(crate) const SHA512_224: i32 = 6;
+pub(crate) const SHA512_256: i32 = 7;
+pub(crate) const SHA3_224: i32 = 8;
+pub(crate) const SHA3_256: i32 = 9;
+pub(crate) const SHA3_384: i32 = 10;
+pub(crate) const SHA3_512: i32 = 11;
 pub(crate) const PKCS1V15: i32 = 16;
 pub(crate) const PSS: i32 = 32;
 pub(crate) const OAEP: i32 = 48;
@@ -15,6 +22,23 @@ pub(crate) const PREHASHED: i32 = 256;
 
 /// The bits of a scheme number that encode the hash function.
 const HASH: i32 = 0xf;
+
+/// The hash function with this number, SHA-1 excepted.
+fn hash(number: i32) -> Option<Hash> {
+    Some(match number {
+        SHA256 => Hash::Sha256,
+        SHA384 => Hash::Sha384,
+        SHA512 => Hash::Sha512,
+        SHA224 => Hash::Sha224,
+        SHA512_224 => Hash::Sha512_224,
+        SHA512_256 => Hash::Sha512_256,
+        SHA3_224 => Hash::Sha3_224,
+        SHA3_256 => Hash::Sha3_256,
+        SHA3_384 => Hash::Sha3_384,
+        SHA3_512 => Hash::Sha3_512,
+        _ => return None,
+    })
+}
 
 /// A signature scheme, and whether its messages are already hashed.
 pub(crate) struct SignatureScheme {
@@ -26,12 +50,7 @@ pub(crate) struct SignatureScheme {
 impl SignatureScheme {
     pub(crate) fn new(number: i32) -> Result<Self, Failure> {
         let unknown = || argument("unknown signature scheme");
-        let hash = match number & HASH {
-            SHA256 => Hash::Sha256,
-            SHA384 => Hash::Sha384,
-            SHA512 => Hash::Sha512,
-            _ => return Err(unknown()),
-        };
+        let hash = hash(number & HASH).ok_or_else(unknown)?;
         let digest_len = hash.digest_len();
         let scheme = match number & !(HASH | PREHASHED) {
             PKCS1V15 => AnyScheme::Pkcs1v15 { hash },
@@ -64,109 +83,44 @@ pub(crate) struct EncryptionParameters {
     label_len: usize,
 }
 
-/// An encryption scheme.
-pub(crate) enum Encryption<'a> {
-    Pkcs1v15,
-    Oaep {
-        hash: OaepHash,
-        mgf_hash: OaepHash,
-        label: &'a [u8],
-    },
-}
-
-/// A hash function of OAEP.
-#[derive(Clone, Copy)]
-pub(crate) enum OaepHash {
-    Sha1,
-    Sha256,
-    Sha384,
-    Sha512,
-}
-
-impl OaepHash {
-    fn new(number: i32) -> Result<Self, Failure> {
-        match number {
-            SHA1 => Ok(Self::Sha1),
-            SHA256 => Ok(Self::Sha256),
-            SHA384 => Ok(Self::Sha384),
-            SHA512 => Ok(Self::Sha512),
-            _ => Err(argument("unknown hash function")),
+/// The encryption scheme that a caller of C names.
+///
+/// # Safety
+///
+/// That of [`parameters`], and the label stays unchanged during `'a`.
+pub(crate) unsafe fn encryption<'a>(
+    data: *const EncryptionParameters,
+) -> Result<AnyEncryptionScheme<'a>, Failure> {
+    // SAFETY: the caller vouches for the parameters and for the label.
+    let (given, label) = unsafe {
+        let given = parameters(data)?;
+        (given, elements(given.label, given.label_len)?)
+    };
+    let mgf_hash = match given.mgf_hash {
+        0 => given.scheme & HASH,
+        other => other,
+    };
+    match given.scheme & !HASH {
+        PKCS1V15 if given.scheme == PKCS1V15 && given.mgf_hash == 0 && label.is_empty() => {
+            Ok(AnyEncryptionScheme::Pkcs1v15)
         }
+        PKCS1V15 => Err(argument("PKCS #1 v1.5 has no hash function and no label")),
+        OAEP => Ok(AnyEncryptionScheme::Oaep {
+            hash: oaep_hash(given.scheme & HASH)?,
+            mgf_hash: oaep_hash(mgf_hash)?,
+            label,
+        }),
+        _ => Err(argument("unknown encryption scheme")),
     }
 }
 
-impl<'a> Encryption<'a> {
-    /// # Safety
-    ///
-    /// That of [`parameters`], and the label stays unchanged during `'a`.
-    pub(crate) unsafe fn new(data: *const EncryptionParameters) -> Result<Self, Failure> {
-        // SAFETY: the caller vouches for the parameters and for the label.
-        let (given, label) = unsafe {
-            let given = parameters(data)?;
-            (given, elements(given.label, given.label_len)?)
-        };
-        match given.scheme & !HASH {
-            PKCS1V15 if given.scheme == PKCS1V15 && given.mgf_hash == 0 && label.is_empty() => {
-                Ok(Self::Pkcs1v15)
-            }
-            PKCS1V15 => Err(argument("PKCS #1 v1.5 has no hash function and no label")),
-            OAEP => Ok(Self::Oaep {
-                hash: OaepHash::new(given.scheme & HASH)?,
-                mgf_hash: OaepHash::new(match given.mgf_hash {
-                    0 => given.scheme & HASH,
-                    other => other,
-                })?,
-                label,
-            }),
-            _ => Err(argument("unknown encryption scheme")),
+/// The hash function of OAEP with this number.
+fn oaep_hash(number: i32) -> Result<OaepHash, Failure> {
+    match number {
+        SHA1 => Ok(OaepHash::Sha1),
+        _ => {
+            let hash = hash(number).ok_or_else(|| argument("unknown hash function"))?;
+            Ok(hash.into())
         }
     }
 }
-
-/// Evaluates an expression that is generic over the hash function of an [`OaepHash`].
-macro_rules! with_hash {
-    ($hash:expr, |$type:ident| $call:expr) => {
-        match $hash {
-            $crate::schemes::OaepHash::Sha1 => {
-                type $type = sha1::Sha1;
-                $call
-            }
-            $crate::schemes::OaepHash::Sha256 => {
-                type $type = batch_modexp::rsa::sha2::Sha256;
-                $call
-            }
-            $crate::schemes::OaepHash::Sha384 => {
-                type $type = batch_modexp::rsa::sha2::Sha384;
-                $call
-            }
-            $crate::schemes::OaepHash::Sha512 => {
-                type $type = batch_modexp::rsa::sha2::Sha512;
-                $call
-            }
-        }
-    };
-}
-
-/// Evaluates an expression that is generic over the scheme of an [`Encryption`].
-macro_rules! with_scheme {
-    ($encryption:expr, |$scheme:ident| $call:expr) => {
-        match $encryption {
-            $crate::schemes::Encryption::Pkcs1v15 => {
-                let $scheme = batch_modexp::rsa::RsaesPkcs1v15;
-                $call
-            }
-            $crate::schemes::Encryption::Oaep {
-                hash,
-                mgf_hash,
-                label,
-            } => $crate::schemes::with_hash!(hash, |D| {
-                $crate::schemes::with_hash!(mgf_hash, |M| {
-                    let $scheme = batch_modexp::rsa::RsaesOaep::<D, M>::with_label(label);
-                    $call
-                })
-            }),
-        }
-    };
-}
-
-pub(crate) use {with_hash, with_scheme};

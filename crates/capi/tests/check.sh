@@ -59,6 +59,12 @@ for bits in 256 384 512; do
   signatures $((pkcs1v15 + hash)) -sha$bits
   signatures $((pss + hash)) -sha$bits -sigopt rsa_padding_mode:pss -sigopt rsa_pss_saltlen:digest
 done
+hash=5
+for name in sha224 sha512-224 sha512-256 sha3-224 sha3-256 sha3-384 sha3-512; do
+  signatures $((pkcs1v15 + hash)) -$name
+  signatures $((pss + hash)) -$name -sigopt rsa_padding_mode:pss -sigopt rsa_pss_saltlen:digest
+  hash=$((hash + 1))
+done
 # A key that is unfit for the scheme gives no verdict: one for PSS only, one too short for SHA-512.
 openssl pkey -in ../../tests/keys/rsa1024.pem -pubout -out "$dir/short"
 head -c 128 /dev/zero > "$dir/signature"
@@ -109,6 +115,10 @@ oaep 50 0 sha256 sha256
 oaep 50 1 sha256 sha1
 oaep 51 4 sha384 sha512
 oaep 52 2 sha512 sha256
+oaep 53 7 sha224 sha512-256
+oaep 54 10 sha512-224 sha3-384
+oaep 56 11 sha3-224 sha3-512
+oaep 57 5 sha3-256 sha224
 # Wrong padding of PKCS #1 v1.5 gives a made-up message, the same each time.
 for i in 1 2; do
   "$bin/interop" decrypt "$key" $pkcs1v15 0 '' < "$dir/ciphertext" > "$dir/made-up$i" 2> "$dir/status"

@@ -38,7 +38,7 @@ def of_rust(source):
         found[c_type(name)] = "; ".join(f"{c_type(kind)} {name}" for name, kind in pairs)
     kinds = re.search(r'type Callback = unsafe extern "C" fn\(([^)]*)\);', source)[1]
     found["bme_sign_callback"] = ", ".join(c_type(kind) for kind in kinds.split(", "))
-    for name, value in re.findall(r"pub\(crate\) const ([A-Z0-9]+[0-9A-Z]): i32 = (\d+);", source):
+    for name, value in re.findall(r"pub\(crate\) const ([A-Z0-9_]+): i32 = (\d+);", source):
         found["number " + name] = value
     return found
 

@@ -118,7 +118,7 @@ static void key_numbers(void) {
 
 static void signatures(void) {
   /* SHA-1 is for OAEP; the others are no schemes. */
-  static const int32_t unknown[] = {0, 2, BME_PSS, BME_PSS | 5, BME_PSS | BME_SHA1, BME_OAEP | BME_SHA256, 64 | BME_SHA256,
+  static const int32_t unknown[] = {0, 2, BME_PSS, BME_PSS | 12, BME_PSS | BME_SHA1, BME_OAEP | BME_SHA256, 64 | BME_SHA256,
                                     BME_PSS | BME_SHA256 | 512, -1};
   uint8_t octets[256], digest[33] = {0};
   size_t i;
@@ -220,7 +220,7 @@ static void encryption(void) {
   other.scheme = BME_PKCS1V15 | BME_SHA256;
   CHECK(bme_encrypt(engine, &other, items, 4, size) == BME_ERROR_ARGUMENT);
   other = scheme;
-  other.mgf_hash = 5;
+  other.mgf_hash = 12;
   CHECK(bme_decrypt(engine, &other, opened, 5, decrypt_size) == BME_ERROR_ARGUMENT);
   other = scheme;
   other.label_len = 1;

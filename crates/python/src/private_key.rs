@@ -121,17 +121,18 @@ impl PrivateKey {
     }
 
     /// Decrypts ciphertexts.
-    #[pyo3(signature = (ciphertexts, padding="oaep", hash="sha256", *, label=None, return_exceptions=false))]
+    #[pyo3(signature = (ciphertexts, padding="oaep", hash="sha256", *, mgf_hash=None, label=None, return_exceptions=false))]
     fn decrypt_list<'py>(
         &self,
         ciphertexts: &Bound<'py, PyAny>,
         padding: &str,
         hash: &str,
+        mgf_hash: Option<&str>,
         label: Option<&Bound<'py, PyAny>>,
         return_exceptions: bool,
     ) -> PyResult<Bound<'py, PyList>> {
         let label = schemes::label(label)?;
-        let scheme = schemes::encryption(padding, hash, &label)?;
+        let scheme = schemes::encryption(padding, hash, mgf_hash, &label)?;
         decrypt(Keys::One(&self.0), ciphertexts, scheme, return_exceptions)
     }
 
@@ -166,17 +167,18 @@ pub(crate) fn sign_list<'py>(
 
 /// Decrypts ciphertexts, each with its own key.
 #[pyfunction]
-#[pyo3(signature = (keys, ciphertexts, padding="oaep", hash="sha256", *, label=None, return_exceptions=false))]
+#[pyo3(signature = (keys, ciphertexts, padding="oaep", hash="sha256", *, mgf_hash=None, label=None, return_exceptions=false))]
 pub(crate) fn decrypt_list<'py>(
     keys: &Bound<'py, PyAny>,
     ciphertexts: &Bound<'py, PyAny>,
     padding: &str,
     hash: &str,
+    mgf_hash: Option<&str>,
     label: Option<&Bound<'py, PyAny>>,
     return_exceptions: bool,
 ) -> PyResult<Bound<'py, PyList>> {
     let label = schemes::label(label)?;
-    let scheme = schemes::encryption(padding, hash, &label)?;
+    let scheme = schemes::encryption(padding, hash, mgf_hash, &label)?;
     let keys = messages::keys(keys)?;
     decrypt(each(&keys), ciphertexts, scheme, return_exceptions)
 }

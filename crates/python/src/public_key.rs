@@ -127,17 +127,18 @@ impl PublicKey {
     }
 
     /// Encrypts messages.
-    #[pyo3(signature = (messages, padding="oaep", hash="sha256", *, label=None, return_exceptions=false))]
+    #[pyo3(signature = (messages, padding="oaep", hash="sha256", *, mgf_hash=None, label=None, return_exceptions=false))]
     fn encrypt_list<'py>(
         &self,
         messages: &Bound<'py, PyAny>,
         padding: &str,
         hash: &str,
+        mgf_hash: Option<&str>,
         label: Option<&Bound<'py, PyAny>>,
         return_exceptions: bool,
     ) -> PyResult<Bound<'py, PyList>> {
         let label = schemes::label(label)?;
-        let scheme = schemes::encryption(padding, hash, &label)?;
+        let scheme = schemes::encryption(padding, hash, mgf_hash, &label)?;
         encrypt(Keys::One(&self.0), messages, scheme, return_exceptions)
     }
 
@@ -176,17 +177,18 @@ pub(crate) fn verify_list<'py>(
 
 /// Encrypts messages, each under its own key.
 #[pyfunction]
-#[pyo3(signature = (keys, messages, padding="oaep", hash="sha256", *, label=None, return_exceptions=false))]
+#[pyo3(signature = (keys, messages, padding="oaep", hash="sha256", *, mgf_hash=None, label=None, return_exceptions=false))]
 pub(crate) fn encrypt_list<'py>(
     keys: &Bound<'py, PyAny>,
     messages: &Bound<'py, PyAny>,
     padding: &str,
     hash: &str,
+    mgf_hash: Option<&str>,
     label: Option<&Bound<'py, PyAny>>,
     return_exceptions: bool,
 ) -> PyResult<Bound<'py, PyList>> {
     let label = schemes::label(label)?;
-    let scheme = schemes::encryption(padding, hash, &label)?;
+    let scheme = schemes::encryption(padding, hash, mgf_hash, &label)?;
     let keys = messages::keys(keys)?;
     encrypt(each(&keys), messages, scheme, return_exceptions)
 }

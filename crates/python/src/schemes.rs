@@ -1,6 +1,6 @@
 //! Names of schemes and hash functions.
 
-use batch_modexp::rsa::{AnyEncryptionScheme, AnyScheme, Hash};
+use batch_modexp::rsa::{AnyEncryptionScheme, AnyScheme, Hash, OaepHash};
 use pyo3::prelude::*;
 
 use crate::error;
@@ -68,22 +68,35 @@ pub(crate) fn label(label: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Octets>
         .transpose()
 }
 
-/// The encryption scheme with these names and a label.
+/// The hash function of OAEP with this name, as in hashlib.
+fn oaep_hash(name: &str) -> PyResult<OaepHash> {
+    match name {
+        "sha1" => Ok(OaepHash::Sha1),
+        _ => hash(name).map(OaepHash::from),
+    }
+}
+
+/// The encryption scheme with these names and a label. Without `mgf_hash` the hash function of the
+/// mask generation is the same.
 pub(crate) fn encryption<'l>(
     padding: &str,
-    hash_name: &str,
+    hash: &str,
+    mgf_hash: Option<&str>,
     label: &'l Option<Octets>,
 ) -> PyResult<AnyEncryptionScheme<'l>> {
-    let hash = hash(hash_name)?;
-    let label = label.as_deref().unwrap_or_default();
+    let oaep = AnyEncryptionScheme::Oaep {
+        hash: oaep_hash(hash)?,
+        mgf_hash: oaep_hash(mgf_hash.unwrap_or(hash))?,
+        label: label.as_deref().unwrap_or_default(),
+    };
+    let has_label = label.as_deref().is_some_and(|label| !label.is_empty());
     match padding {
-        "oaep" => Ok(AnyEncryptionScheme::Oaep {
-            hash,
-            mgf_hash: hash,
-            label,
-        }),
-        "pkcs1v15" if label.is_empty() => Ok(AnyEncryptionScheme::Pkcs1v15),
-        "pkcs1v15" => Err(error::plain("padding \"pkcs1v15\" has no label")),
+        "oaep" => Ok(oaep),
+        "pkcs1v15" if has_label => Err(error::plain("padding \"pkcs1v15\" has no label")),
+        "pkcs1v15" if mgf_hash.is_some() => {
+            Err(error::plain("padding \"pkcs1v15\" has no mgf_hash"))
+        }
+        "pkcs1v15" => Ok(AnyEncryptionScheme::Pkcs1v15),
         _ => Err(error::plain(format!(
             "padding is {padding:?}; take \"oaep\" or \"pkcs1v15\""
         ))),

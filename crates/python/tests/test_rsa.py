@@ -102,15 +102,25 @@ def test_any_salt(key):
     assert public.verify_list([b"a"], key.sign_list([b"a"], salt_length=0), salt_length=0) == [True]
 
 
-@pytest.mark.parametrize("padding, hash, label", [("oaep", h, b"") for h in HASHES] + [("oaep", "sha256", b"label"), ("pkcs1v15", "sha256", None)])
-def test_encryption_both_ways(key, padding, hash, label):
-    digest = HASHES[hash]
-    scheme = paddings.PKCS1v15() if padding == "pkcs1v15" else paddings.OAEP(paddings.MGF1(digest), digest, label)
+OAEP_HASHES = HASHES | {"sha1": hashes.SHA1(), "sha224": hashes.SHA224()}
+ENCRYPTIONS = [("oaep", h, None, b"") for h in OAEP_HASHES]
+ENCRYPTIONS += [("oaep", "sha256", "sha1", b"label"), ("oaep", "sha1", "sha512", b"label"), ("pkcs1v15", "sha256", None, None)]
+
+
+@pytest.mark.parametrize("padding, hash, mgf_hash, label", ENCRYPTIONS)
+def test_encryption_both_ways(key, padding, hash, mgf_hash, label):
+    oaep = paddings.OAEP(paddings.MGF1(OAEP_HASHES[mgf_hash or hash]), OAEP_HASHES[hash], label)
+    scheme = paddings.PKCS1v15() if padding == "pkcs1v15" else oaep
     messages = [b"", b"one", bytes(range(100))]
-    ciphertexts = key.public_key().encrypt_list(messages, padding, hash, label=label)
+    names = {"padding": padding, "hash": hash, "mgf_hash": mgf_hash, "label": label}
+    ciphertexts = key.public_key().encrypt_list(messages, **names)
     assert [theirs(key).decrypt(c, scheme) for c in ciphertexts] == messages
     ciphertexts = [theirs(key).public_key().encrypt(m, scheme) for m in messages]
-    assert key.decrypt_list(ciphertexts, padding, hash, label=label) == messages
+    assert key.decrypt_list(ciphertexts, **names) == messages
+    keys, public_keys = [key] * len(messages), [key.public_key()] * len(messages)
+    assert batch_modexp.decrypt_list(keys, ciphertexts, **names) == messages
+    ciphertexts = batch_modexp.encrypt_list(public_keys, messages, **names)
+    assert [theirs(key).decrypt(c, scheme) for c in ciphertexts] == messages
 
 
 def test_items_fail_alone(key):
@@ -335,7 +345,10 @@ def test_arguments_that_do_not_fit(key):
         lambda: key.sign_list([b""], hash="md5"),
         lambda: key.sign_list([b""], "pkcs1v15", salt_length=3),
         lambda: key.decrypt_list([b""], "pss"),
+        lambda: key.sign_list([b""], hash="sha1"),
         lambda: public.encrypt_list([b""], "pkcs1v15", label=b"a"),
+        lambda: public.encrypt_list([b""], "pkcs1v15", mgf_hash="sha256"),
+        lambda: public.encrypt_list([b""], mgf_hash="md5"),
         lambda: public.verify_list([b""], [b""], "pkcs1v15", salt_length="any"),
     ):
         with pytest.raises(batch_modexp.Error):

@@ -1,7 +1,8 @@
 //! Encryption and decryption with schemes chosen at run time.
 
-use batch_modexp::rsa::{AnyEncryptionScheme, BatchDecryptor, BatchEncryptor, Error};
+use batch_modexp::rsa::{AnyEncryptionScheme, BatchDecryptor, BatchEncryptor, Error, OaepHash};
 use rsa::{Oaep, Pkcs1v15Encrypt};
+use sha1::{Digest, Sha1};
 
 use super::*;
 
@@ -20,8 +21,8 @@ fn decryption_by_a_scheme_for_each_item() {
             let label = $name.as_bytes();
             for mgf_hash in [Hash::$hash, Hash::Sha384] {
                 let scheme = AnyEncryptionScheme::Oaep {
-                    hash: Hash::$hash,
-                    mgf_hash,
+                    hash: Hash::$hash.into(),
+                    mgf_hash: mgf_hash.into(),
                     label,
                 };
                 let ciphertext = match mgf_hash {
@@ -53,13 +54,13 @@ fn decryption_by_a_scheme_for_each_item() {
     };
     let wrong = [
         AnyEncryptionScheme::Oaep {
-            hash: Hash::Sha3_224,
+            hash: Hash::Sha3_224.into(),
             mgf_hash,
             label,
         },
         AnyEncryptionScheme::Oaep {
             hash,
-            mgf_hash: Hash::Sha512_224,
+            mgf_hash: Hash::Sha512_224.into(),
             label,
         },
         AnyEncryptionScheme::Oaep {
@@ -81,7 +82,7 @@ fn decryption_by_a_scheme_for_each_item() {
         }
     }
     let too_long = AnyEncryptionScheme::Oaep {
-        hash: Hash::Sha512,
+        hash: Hash::Sha512.into(),
         mgf_hash,
         label,
     };
@@ -127,8 +128,8 @@ fn encryption_by_a_scheme_of_run_time() {
         ($hash:ident, $name:literal) => {
             let (hash, mgf_hash, label) = (Hash::$hash, Hash::Sha3_256, b"L");
             let ciphertext = encrypt(AnyEncryptionScheme::Oaep {
-                hash,
-                mgf_hash,
+                hash: hash.into(),
+                mgf_hash: mgf_hash.into(),
                 label,
             });
             let theirs = Oaep::<$hash, Sha3_256>::new_with_mgf_hash_and_label(*label);
@@ -136,4 +137,37 @@ fn encryption_by_a_scheme_of_run_time() {
         };
     }
     each_hash!(check);
+}
+
+/// OAEP with SHA-1 for the label, the mask, or both.
+#[test]
+fn oaep_with_sha1() {
+    let reference = keys::rsa2048();
+    let key = KeyHandle::new(&reference).unwrap();
+    let (public, mut rng) = (rsa::PublicKey::from(&reference), keys::rng());
+    macro_rules! check {
+        ($hash:expr, $Hash:ident, $mgf_hash:expr, $MgfHash:ident) => {
+            let scheme = AnyEncryptionScheme::Oaep {
+                hash: $hash,
+                mgf_hash: $mgf_hash,
+                label: b"L",
+            };
+            let theirs = || Oaep::<$Hash, $MgfHash>::new_with_mgf_hash_and_label(*b"L");
+            let longest = vec![7; 256 - 2 * <$Hash as Digest>::output_size() - 2];
+            let ciphertext = public.encrypt(&mut rng, theirs(), &longest).unwrap();
+            let decryptor = BatchDecryptor::new(Serial, scheme);
+            let messages = decryptor.decrypt(&mut rng, &key, &[ciphertext]).unwrap();
+            assert_eq!(messages.get(0).unwrap(), longest);
+            let encryptor = BatchEncryptor::new(Serial, scheme);
+            let public_key = key.public_key();
+            let ciphertexts = encryptor
+                .encrypt(&mut rng, &public_key, &[&longest])
+                .unwrap();
+            let ciphertext = ciphertexts.get(0).unwrap();
+            assert_eq!(reference.decrypt(theirs(), ciphertext).unwrap(), longest);
+        };
+    }
+    check!(OaepHash::Sha1, Sha1, OaepHash::Sha1, Sha1);
+    check!(Hash::Sha256.into(), Sha256, OaepHash::Sha1, Sha1);
+    check!(OaepHash::Sha1, Sha1, Hash::Sha3_512.into(), Sha3_512);
 }

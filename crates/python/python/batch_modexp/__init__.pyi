@@ -16,6 +16,7 @@ _Number: TypeAlias = SupportsIndex | _Buffer
 _Hash: TypeAlias = Literal[
     "sha224", "sha256", "sha384", "sha512", "sha512_224", "sha512_256", "sha3_224", "sha3_256", "sha3_384", "sha3_512"
 ]
+_OaepHash: TypeAlias = _Hash | Literal["sha1"]
 _Signature: TypeAlias = Literal["pss", "pkcs1v15"]
 _Encryption: TypeAlias = Literal["oaep", "pkcs1v15"]
 
@@ -120,8 +121,9 @@ def encrypt_list(
     keys: Iterable[PublicKey],
     messages: Iterable[_Buffer],
     padding: _Encryption = "oaep",
-    hash: _Hash = "sha256",
+    hash: _OaepHash = "sha256",
     *,
+    mgf_hash: _OaepHash | None = None,
     label: _Buffer | None = None,
     return_exceptions: Literal[False] = False,
 ) -> list[bytes]: ...
@@ -130,8 +132,9 @@ def encrypt_list(
     keys: Iterable[PublicKey],
     messages: Iterable[_Buffer],
     padding: _Encryption = "oaep",
-    hash: _Hash = "sha256",
+    hash: _OaepHash = "sha256",
     *,
+    mgf_hash: _OaepHash | None = None,
     label: _Buffer | None = None,
     return_exceptions: bool,
 ) -> list[bytes | Error]: ...
@@ -140,8 +143,9 @@ def decrypt_list(
     keys: Iterable[PrivateKey],
     ciphertexts: Iterable[_Buffer],
     padding: _Encryption = "oaep",
-    hash: _Hash = "sha256",
+    hash: _OaepHash = "sha256",
     *,
+    mgf_hash: _OaepHash | None = None,
     label: _Buffer | None = None,
     return_exceptions: Literal[False] = False,
 ) -> list[bytes]: ...
@@ -150,8 +154,9 @@ def decrypt_list(
     keys: Iterable[PrivateKey],
     ciphertexts: Iterable[_Buffer],
     padding: _Encryption = "oaep",
-    hash: _Hash = "sha256",
+    hash: _OaepHash = "sha256",
     *,
+    mgf_hash: _OaepHash | None = None,
     label: _Buffer | None = None,
     return_exceptions: bool,
 ) -> list[bytes | Error]: ...
@@ -196,8 +201,9 @@ class PrivateKey:
         self,
         ciphertexts: Iterable[_Buffer],
         padding: _Encryption = "oaep",
-        hash: _Hash = "sha256",
+        hash: _OaepHash = "sha256",
         *,
+        mgf_hash: _OaepHash | None = None,
         label: _Buffer | None = None,
         return_exceptions: Literal[False] = False,
     ) -> list[bytes]: ...
@@ -206,8 +212,9 @@ class PrivateKey:
         self,
         ciphertexts: Iterable[_Buffer],
         padding: _Encryption = "oaep",
-        hash: _Hash = "sha256",
+        hash: _OaepHash = "sha256",
         *,
+        mgf_hash: _OaepHash | None = None,
         label: _Buffer | None = None,
         return_exceptions: bool,
     ) -> list[bytes | Error]: ...
@@ -255,8 +262,9 @@ class PublicKey:
         self,
         messages: Iterable[_Buffer],
         padding: _Encryption = "oaep",
-        hash: _Hash = "sha256",
+        hash: _OaepHash = "sha256",
         *,
+        mgf_hash: _OaepHash | None = None,
         label: _Buffer | None = None,
         return_exceptions: Literal[False] = False,
     ) -> list[bytes]: ...
@@ -265,8 +273,9 @@ class PublicKey:
         self,
         messages: Iterable[_Buffer],
         padding: _Encryption = "oaep",
-        hash: _Hash = "sha256",
+        hash: _OaepHash = "sha256",
         *,
+        mgf_hash: _OaepHash | None = None,
         label: _Buffer | None = None,
         return_exceptions: bool,
     ) -> list[bytes | Error]: ...
