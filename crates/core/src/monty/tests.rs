@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crypto_bigint::modular::BoxedMontyParams;
-use crypto_bigint::{BoxedUint, Odd};
+use crypto_bigint::{BoxedUint, Odd, Word};
 use num_bigint::BigUint;
 
 use super::*;
