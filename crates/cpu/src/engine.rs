@@ -16,6 +16,7 @@ use crypto_bigint::{Choice, Limb, Unsigned};
 use crate::Fma;
 #[cfg(target_arch = "x86_64")]
 use crate::Ifma;
+use crate::lanes::SimdEngine;
 
 /// One of the engines, chosen at run time. The SIMD engines pass to [`Serial`] the work that it
 /// does faster.
@@ -30,16 +31,6 @@ pub enum AnyEngine {
     #[cfg(target_arch = "x86_64")]
     Ifma(Ifma),
 }
-
-/// The widest modulus, in bits, for which [`Serial`] computes one instance faster than `Fma`
-/// computes a group of lanes, where `Fma` does not use words. Measured. Two instances are faster in
-/// lanes at every width.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-const SINGLE_ON_SERIAL_BY_FMA: u32 = 960;
-
-/// The same bound for `Ifma`, which has pairs of lanes for wider moduli.
-#[cfg(target_arch = "x86_64")]
-const SINGLE_ON_SERIAL_BY_IFMA: u32 = 320;
 
 impl AnyEngine {
     /// The best engine of this processor.
@@ -85,26 +76,44 @@ impl AnyEngine {
     /// The engine's name, for users.
     #[must_use]
     pub fn name(self) -> &'static str {
-        self.inner().name()
+        Engine::name(&self)
     }
 
-    /// How many of `count` instances with moduli of `bits` bits the engine computes itself.
-    /// [`Serial`] computes the others faster: a single instance that would leave lanes empty.
-    fn count_in_lanes(&self, bits: u32, count: usize) -> usize {
-        // Without lanes all widths are alike.
-        let _ = (bits, count);
+    /// The engine inside, if it has lanes.
+    fn simd(&self) -> Option<&dyn SimdEngine> {
         match self {
-            Self::Serial => 0,
+            Self::Serial => None,
             #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            Self::Fma(fma) => {
-                let is_single = count % Fma::LANES == 1 && fma.rest().count(bits, 1) == 0;
-                count - usize::from(is_single && bits <= SINGLE_ON_SERIAL_BY_FMA)
-            }
+            Self::Fma(fma) => Some(fma.simd()),
             #[cfg(target_arch = "x86_64")]
-            Self::Ifma(ifma) => {
-                let is_single = count % ifma.lanes() == 1;
-                count - usize::from(is_single && bits <= SINGLE_ON_SERIAL_BY_IFMA)
-            }
+            Self::Ifma(ifma) => Some(ifma.simd()),
+        }
+    }
+
+    /// The engine inside.
+    fn engine(&self) -> &dyn Engine {
+        self.simd().map_or(&Serial, |simd| simd)
+    }
+
+    /// The engine for products modulo each of `moduli`, which are equally wide. `once` is for one
+    /// product or remainder of each number, rather than a power.
+    ///
+    /// Lanes are prepared for their moduli, which does not pay for a few products. Pairs of lanes
+    /// are as fast as [`Serial`] from 1024 bits on.
+    fn for_products(&self, moduli: Moduli<'_>, once: bool) -> &dyn Engine {
+        const FEWEST_POWERS: usize = 2;
+        const FEWEST_PRODUCTS: usize = 16;
+        let has_pairs = self.simd().is_some_and(|simd| simd.profile().last_products);
+        let is_wide = |modulus: &ModulusRef<'_>| modulus.bits() >= 1024;
+        let fewest = match once {
+            false if has_pairs => 1,
+            false => FEWEST_POWERS,
+            true if has_pairs && moduli.first().is_some_and(is_wide) => 1,
+            true => FEWEST_PRODUCTS,
+        };
+        match moduli.len() >= fewest {
+            true => self.engine(),
+            false => &Serial,
         }
     }
 }
@@ -122,27 +131,34 @@ impl<U: Unsigned> BatchModExp<U> for AnyEngine {
     }
 
     fn granularity(&self) -> usize {
-        self.backend::<U>().granularity()
+        self.simd().map_or(1, |simd| simd.profile().lanes)
     }
 
     fn relative_time(&self, bits: u32, count: usize) -> u64 {
-        self.backend::<U>().relative_time(bits, count)
+        match self.simd() {
+            Some(simd) => simd.profile().relative_time(bits, count),
+            None => count as u64,
+        }
     }
 }
 
 /// Requests on flat numbers, on the engine itself or on [`Serial`] where that is faster.
 impl Engine for AnyEngine {
     fn name(&self) -> &'static str {
-        Self::name(*self)
+        self.engine().name()
     }
 
     fn run_pow(&self, powers: SecretPowers<'_>) {
         let Some(first) = powers.moduli.first() else {
             return;
         };
-        let in_lanes = self.count_in_lanes(first.bits(), powers.moduli.len());
-        let (in_lanes, on_serial) = powers.split_at(in_lanes);
-        self.inner().run_pow(in_lanes);
+        let Some(simd) = self.simd() else {
+            return Serial.run_pow(powers);
+        };
+        let count = powers.moduli.len();
+        let on_serial = simd.profile().on_serial(first.bits(), count);
+        let (in_lanes, on_serial) = powers.split_at(count - on_serial);
+        simd.run_pow(in_lanes);
         Serial.run_pow(on_serial);
     }
 
@@ -168,71 +184,13 @@ impl Engine for AnyEngine {
     }
 
     fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
-        self.inner().run_comparison(comparison)
-    }
-}
-
-impl AnyEngine {
-    /// The engine inside, as a backend.
-    fn backend<U: Unsigned>(&self) -> &dyn BatchModExp<U, Error = Error> {
-        match self {
-            Self::Serial => &Serial,
-            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            Self::Fma(fma) => fma,
-            #[cfg(target_arch = "x86_64")]
-            Self::Ifma(ifma) => ifma,
-        }
-    }
-
-    /// The engine inside.
-    fn inner(&self) -> &dyn Engine {
-        match self {
-            Self::Serial => &Serial,
-            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            Self::Fma(fma) => fma,
-            #[cfg(target_arch = "x86_64")]
-            Self::Ifma(ifma) => ifma.engine(),
-        }
-    }
-
-    /// The engine for products modulo each of `moduli`, which are equally wide. `once` is for one
-    /// product or remainder of each number, rather than a power.
-    ///
-    /// Lanes are prepared for their moduli, which does not pay for a few products. Pairs of lanes
-    /// are as fast as [`Serial`] from 1024 bits on.
-    fn for_products(&self, moduli: Moduli<'_>, once: bool) -> &dyn Engine {
-        const FEWEST_POWERS: usize = 2;
-        const FEWEST_PRODUCTS: usize = 16;
-        let has_pairs = match self {
-            Self::Serial => false,
-            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            Self::Fma(_) => false,
-            #[cfg(target_arch = "x86_64")]
-            Self::Ifma(ifma) => ifma.lanes() == Ifma::LANES,
-        };
-        let is_wide = |modulus: &ModulusRef<'_>| modulus.bits() >= 1024;
-        let fewest = match once {
-            false if has_pairs => 1,
-            false => FEWEST_POWERS,
-            true if has_pairs && moduli.first().is_some_and(is_wide) => 1,
-            true => FEWEST_PRODUCTS,
-        };
-        match moduli.len() >= fewest {
-            true => self.inner(),
-            false => &Serial,
-        }
+        self.engine().run_comparison(comparison)
     }
 }
 
 impl HasPowerEngine for AnyEngine {
     fn power_engine(&self) -> &dyn PowerEngine {
-        match self {
-            Self::Serial => &Serial,
-            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-            Self::Fma(fma) => fma.power_engine(),
-            #[cfg(target_arch = "x86_64")]
-            Self::Ifma(ifma) => ifma.power_engine(),
-        }
+        self.simd().map_or(&Serial, |simd| simd)
     }
 }
 

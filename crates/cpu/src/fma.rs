@@ -40,16 +40,6 @@ mod product;
 #[cfg(test)]
 mod tests;
 
-use alloc::vec::Vec;
-
-use batch_modexp_core::checks::Form;
-use batch_modexp_core::engine::{
-    Comparison, Engine, Exponent, Moduli, SecretPowers, batch_mod_exp,
-};
-use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
-use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
-use crypto_bigint::{Choice, Limb, Unsigned};
-
 #[cfg(target_arch = "x86_64")]
 use self::avx2::Token;
 use self::lanes4::Lanes4;
@@ -57,13 +47,16 @@ use self::lanes4::Lanes4;
 use self::neon::Token;
 #[cfg(target_arch = "x86_64")]
 use super::adx::{self, Words};
+use super::lanes::{LaneEngine, SimdEngine, backend};
+use super::profile;
+
+/// For instances that would leave lanes empty.
 #[cfg(target_arch = "x86_64")]
-use super::cost;
-use super::cost::Rest;
-use super::lanes::mul::{self, Run};
-#[cfg(target_arch = "x86_64")]
-use super::lanes::pow;
-use super::lanes::{LaneEngine, OnLanes};
+type Last = Words<adx::Token>;
+
+/// Nothing else than lanes.
+#[cfg(target_arch = "aarch64")]
+type Last = Lanes4<Token>;
 
 /// Computes a batch on the calling thread with fused multiply-add of doubles, four instances at a
 /// time.
@@ -76,8 +69,8 @@ use super::lanes::{LaneEngine, OnLanes};
 /// bits where that takes less time. The latter applies to one or two instances of most widths, on
 /// x86-64 with BMI2 and ADX (Intel since Broadwell, AMD since Zen).
 ///
-/// Moduli of up to 16,384 bits are served; wider ones fail with [`Error::ModulusWidth`]. An
-/// instance costs the same whatever its neighbours are, so different moduli may stand side by side.
+/// Moduli of up to 16,384 bits are served; wider ones fail with
+/// [`Error::ModulusWidth`](batch_modexp_core::Error::ModulusWidth). An instance costs the same whatever its neighbours are, so different moduli may stand side by side.
 /// Instances of equal width should stand together: each change of width starts new vectors.
 ///
 /// ```
@@ -97,12 +90,7 @@ use super::lanes::{LaneEngine, OnLanes};
 /// # Ok::<(), batch_modexp::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Fma {
-    lanes: LaneEngine<Lanes4<Token>>,
-    /// For instances that would leave lanes empty.
-    #[cfg(target_arch = "x86_64")]
-    words: Option<Words<adx::Token>>,
-}
+pub struct Fma(LaneEngine<Lanes4<Token>, Last>);
 
 impl Fma {
     /// The number of instances that are computed at the same time.
@@ -111,121 +99,29 @@ impl Fma {
     /// The backend, if the processor has the instructions.
     #[must_use]
     pub fn new() -> Option<Self> {
-        Some(Self {
-            lanes: LaneEngine(Lanes4(Token::detect()?)),
-            #[cfg(target_arch = "x86_64")]
-            words: adx::Token::detect().map(Words),
-        })
+        #[cfg(target_arch = "x86_64")]
+        let last = adx::Token::detect().map(Words);
+        #[cfg(target_arch = "aarch64")]
+        let last = None;
+        Self::with_last(last)
     }
 
-    /// Enables the words under valgrind, which has the instructions.
+    fn with_last(last: Option<Last>) -> Option<Self> {
+        let lanes = Lanes4(Token::detect()?);
+        Some(Self(LaneEngine::new(lanes, last, profile::FMA)))
+    }
+
+    /// With words under valgrind, which has the instructions.
     #[cfg(all(test, target_arch = "x86_64"))]
-    pub(super) fn with_words_under_valgrind(self) -> Self {
-        Self {
-            words: Some(Words(adx::Token::under_valgrind())),
-            ..self
-        }
+    pub(super) fn with_words_under_valgrind() -> Option<Self> {
+        Self::with_last(Some(Words(adx::Token::under_valgrind())))
     }
 
-    /// The way to compute the last instances of a batch.
-    pub(super) fn rest(&self) -> Rest {
-        #[cfg(target_arch = "x86_64")]
-        if self.words.is_some() {
-            return cost::WORDS_AFTER_FMA;
-        }
-        Rest::in_group_of(Self::LANES)
+    /// The engine of this processor.
+    #[inline(never)]
+    pub(crate) fn simd(&self) -> &dyn SimdEngine {
+        &self.0
     }
 }
 
-impl Fma {
-    #[inline(never)]
-    fn multiply(&self, form: Form, run: &mut dyn Run<'_>) {
-        self.lanes.multiply(form, run);
-    }
-}
-
-/// Kernels are compiled with these functions. Inlined into a caller's crate, they would compile them
-/// again there.
-impl Engine for Fma {
-    fn name(&self) -> &'static str {
-        "fma"
-    }
-
-    #[inline(never)]
-    fn run_pow(&self, powers: SecretPowers<'_>) {
-        let count = powers.moduli.len();
-        let bits = powers.moduli.first().map_or(0, |modulus| modulus.bits());
-        let (in_lanes, _rest) = powers.split_at(count - self.rest().count(bits, count));
-        self.lanes.run_pow(in_lanes);
-        #[cfg(target_arch = "x86_64")]
-        if let Some(words) = self.words {
-            pow(words, _rest);
-        }
-    }
-
-    #[inline(never)]
-    fn run_products(&self, moduli: Moduli<'_>, factors: [&[Limb]; 2], out: &mut [Limb]) {
-        self.lanes.run_products(moduli, factors, out);
-    }
-
-    #[inline(never)]
-    fn run_public_powers(
-        &self,
-        moduli: Moduli<'_>,
-        exponent: Exponent<'_>,
-        bases: &[Limb],
-        out: &mut [Limb],
-    ) {
-        self.lanes.run_public_powers(moduli, exponent, bases, out);
-    }
-
-    #[inline(never)]
-    fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
-        self.lanes.run_remainders(moduli, numbers, out);
-    }
-
-    #[inline(never)]
-    fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
-        self.lanes.run_comparison(comparison)
-    }
-}
-
-impl<U: Unsigned> BatchModExp<U> for Fma {
-    type Error = Error;
-
-    fn batch_mod_exp(
-        &self,
-        batch: &[ModExp<'_, U>],
-        exponent_bits: u32,
-        out: &mut [U],
-    ) -> Result<(), Error> {
-        batch_mod_exp(self, batch, exponent_bits, out)
-    }
-
-    fn granularity(&self) -> usize {
-        Self::LANES
-    }
-
-    fn relative_time(&self, bits: u32, count: usize) -> u64 {
-        self.rest().relative_time(bits, count)
-    }
-}
-
-impl<U: Unsigned> BatchModMul<U> for Fma {
-    type Error = Error;
-
-    fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        mul::batch_mod_mul(batch, out, |run| self.multiply(Form::Ordinary, run))
-    }
-
-    fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
-        mul::batch_mod_mul(batch, out, |run| self.multiply(Form::Montgomery, run))
-    }
-}
-
-impl HasPowerEngine for Fma {
-    #[inline(never)]
-    fn power_engine(&self) -> &dyn PowerEngine {
-        &self.lanes
-    }
-}
+backend!(pub Fma);

@@ -14,7 +14,9 @@
 //! `R = 2^(RADIX_BITS * n) > 4 * modulus`, factors below `2 * modulus` give a product below
 //! `2 * modulus`. A lane type may have another bound. Only the export makes results canonical.
 
+mod backend;
 mod convert;
+mod engine;
 mod fixed_base;
 pub(crate) mod mul;
 mod multi_exp;
@@ -27,22 +29,16 @@ mod reduce;
 pub(crate) mod testing;
 mod workspace;
 
-use alloc::vec::Vec;
 use core::mem;
 
-use batch_modexp_core::checks::Form;
-use batch_modexp_core::engine::{Comparison, Engine, Exponent, Moduli, SecretPowers};
-use batch_modexp_core::fixed_base::{Table, TableForm, select};
-use batch_modexp_core::powers::{FixedPowers, MultiPowers, PowerEngine, PublicPowers};
 use batch_modexp_core::window::Window;
-use crypto_bigint::{Choice, Limb};
 use zeroize::Zeroize;
 
-use self::mul::Run;
-
+pub(crate) use self::backend::backend;
+pub(crate) use self::engine::{LaneEngine, SimdEngine};
+pub(crate) use self::fixed_base::FixedBaseLanes;
 #[cfg(test)]
 pub(crate) use self::pow::LARGEST_WINDOW;
-pub(crate) use self::pow::pow;
 pub(crate) use self::workspace::Operands;
 
 /// Arithmetic on [`COUNT`](Self::COUNT) instances at a time, by a vector unit.
@@ -64,10 +60,6 @@ pub(crate) trait Lanes: Copy {
     /// is measured for a look-up that is not hidden beside other work. While a table of 16 entries
     /// stays in the first-level cache, one of 32 does not pay.
     const LONG_EXPONENT_BITS: u32 = 1600;
-
-    /// The largest window, in bits, of tables of a fixed base, with which
-    /// [`select_of_row`](Self::select_of_row) costs less time than the products it saves; measured.
-    const LARGEST_ROW_WINDOW: u32 = 5;
 
     /// The number of limbs of an operand for moduli of `bits` bits. It gives
     /// `R > BOUND^2 * modulus`, or more if the multiplication needs it.
@@ -140,18 +132,6 @@ pub(crate) trait Lanes: Copy {
     /// same order for all digits. An entry is `out.len()` limbs long.
     fn select(self, out: &mut [Self::Limb], table: &[Self::Limb], digits: &[u8]);
 
-    /// Copies entry `digits[lane]` of a row that all lanes share to `out` in every lane: see
-    /// [`Table::rows`](batch_modexp_core::fixed_base::Table::rows). Reads the whole row in the same
-    /// order for all digits. An entry has `out.len()` limbs.
-    fn select_of_row(self, out: &mut [Self::Limb], row: &[u64], digits: &[u8]) {
-        let entries = row.len() / out.len();
-        for (lane, digit) in digits.iter().enumerate() {
-            select(row, entries, *digit, |limb, value| {
-                Self::set_lane(&mut out[limb], lane, value);
-            });
-        }
-    }
-
     /// The number of limbs of a table entry, for powers of `limbs` limbs and this window. An entry
     /// begins with the power. [`extend_entries`](Self::extend_entries) computes the rest of it.
     fn entry_len(self, limbs: usize, window: Window) -> usize {
@@ -192,78 +172,4 @@ pub(crate) struct Modulus<'a, L> {
     pub(crate) neg_inv: &'a L,
     /// The constants that [`Lanes::prepare`] computed.
     pub(crate) constants: &'a [L],
-}
-
-/// An engine that computes everything on one kind of lanes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LaneEngine<L>(pub(crate) L);
-
-/// A [`LaneEngine`] of any kind.
-pub(crate) trait OnLanes: Engine + PowerEngine {
-    /// Computes the products of a run.
-    fn multiply(&self, form: Form, run: &mut dyn Run<'_>);
-}
-
-impl<L: Lanes + Sync> OnLanes for LaneEngine<L> {
-    fn multiply(&self, form: Form, run: &mut dyn Run<'_>) {
-        mul::multiply(self.0, form, run);
-    }
-}
-
-impl<L: Lanes + Sync> Engine for LaneEngine<L> {
-    fn name(&self) -> &'static str {
-        "lanes"
-    }
-
-    fn run_pow(&self, powers: SecretPowers<'_>) {
-        pow(self.0, powers);
-    }
-
-    fn run_products(&self, moduli: Moduli<'_>, factors: [&[Limb]; 2], out: &mut [Limb]) {
-        products::products(self.0, moduli, factors, out);
-    }
-
-    fn run_public_powers(
-        &self,
-        moduli: Moduli<'_>,
-        exponent: Exponent<'_>,
-        bases: &[Limb],
-        out: &mut [Limb],
-    ) {
-        products::public_powers(self.0, moduli, exponent, bases, out);
-    }
-
-    fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
-        reduce::reduce(self.0, moduli, numbers, out);
-    }
-
-    fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
-        Some(powers_agree::powers_agree(self.0, comparison))
-    }
-}
-
-impl<L: Lanes + Sync> PowerEngine for LaneEngine<L> {
-    fn table_form(&self, bits: u32) -> TableForm {
-        TableForm {
-            radix_bits: L::RADIX_BITS,
-            limbs: L::limb_count(bits),
-            largest_window: L::LARGEST_ROW_WINDOW,
-        }
-    }
-
-    fn fill_rows(&self, table: &mut Table, base: &[Limb], first: &[Limb]) {
-        fixed_base::fill(self.0, table, base, first);
-    }
-
-    fn fixed_powers(&self, powers: FixedPowers<'_, '_>) {
-        fixed_base::powers(self.0, powers);
-    }
-
-    fn multi_powers(&self, powers: MultiPowers<'_, '_>) {
-        multi_exp::powers(self.0, powers);
-    }
-
-    fn public_powers(&self, powers: PublicPowers<'_, '_>) {
-        public_exp::powers(self.0, powers);
-    }
 }

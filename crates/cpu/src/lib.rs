@@ -15,15 +15,16 @@ extern crate std;
 
 #[cfg(target_arch = "x86_64")]
 mod adx;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-mod cost;
 mod cpu;
 mod engine;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod fma;
 #[cfg(target_arch = "x86_64")]
 mod ifma;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    allow(unused)
+)]
 mod lanes;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod memcheck;
@@ -31,6 +32,11 @@ mod memcheck;
 #[path = "../../../tests/common/need.rs"]
 mod need;
 mod parallel;
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    allow(unused)
+)]
+mod profile;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod sanitizer;
 #[cfg(test)]

@@ -87,10 +87,10 @@ fn fma_boxed() {
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn fma_words() {
-    let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA")) else {
+    let fma = Fma::with_words_under_valgrind().ok_or("no AVX2 and FMA");
+    let Some(fma) = need::available("fma", fma) else {
         return;
     };
-    let fma = fma.with_words_under_valgrind();
     fixed::<8>(&fma);
     // The largest window.
     fixed_by::<16>(&fma, &[110, 601]);

@@ -38,7 +38,7 @@ pub(super) fn for_each_engine(mut f: impl FnMut(&str, &dyn Engine)) {
     }
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     if let Some(fma) = Fma::new() {
-        f("fma", &fma);
+        f("fma", fma.engine());
     }
     f("any engine", &AnyEngine::fastest());
 }

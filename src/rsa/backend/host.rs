@@ -29,7 +29,7 @@ macro_rules! on_engine {
 
 on_engine!(Serial, self => self);
 #[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
-on_engine!(batch_modexp_cpu::Fma, self => self);
+on_engine!(batch_modexp_cpu::Fma, self => self.engine());
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
 on_engine!(batch_modexp_cpu::Ifma, self => self.engine());
 #[cfg(feature = "std")]

@@ -5,7 +5,7 @@ use zeroize::Zeroize;
 use super::fma51::{Fma51, Limb, RADIX_BITS, TWO_52};
 use super::look_up::{Select, SelectOfRow};
 use super::product::{self, Mul, Prepare, Square};
-use crate::lanes::{Lanes, Modulus};
+use crate::lanes::{FixedBaseLanes, Lanes, Modulus};
 
 /// Four instances on the instructions of `T`.
 #[derive(Clone, Copy, Debug)]
@@ -89,22 +89,26 @@ impl<T: Fma51> Lanes for Lanes4<T> {
         self.0.run(square);
     }
 
-    fn select_of_row(self, out: &mut [Limb], row: &[u64], digits: &[u8]) {
-        let mut limb = of_lanes(digits);
-        let select = SelectOfRow {
-            out,
-            row,
-            digits: &limb,
-        };
-        self.0.run(select);
-        limb.zeroize();
-    }
-
     fn select(self, out: &mut [Limb], table: &[Limb], digits: &[u8]) {
         let mut limb = of_lanes(digits);
         let select = Select {
             out,
             table,
+            digits: &limb,
+        };
+        self.0.run(select);
+        limb.zeroize();
+    }
+}
+
+impl<T: Fma51> FixedBaseLanes for Lanes4<T> {
+    const LARGEST_ROW_WINDOW: u32 = 5;
+
+    fn select_of_row(self, out: &mut [Limb], row: &[u64], digits: &[u8]) {
+        let mut limb = of_lanes(digits);
+        let select = SelectOfRow {
+            out,
+            row,
             digits: &limb,
         };
         self.0.run(select);

@@ -5,7 +5,7 @@ use core::mem;
 use batch_modexp_core::window::Window;
 
 use super::halves::{Extend, MulEntry, have_halves};
-use super::look_up::{Select, SelectOfRow, Share, shares_suffice};
+use super::look_up::{Select, Share, shares_suffice};
 use super::madd52::{Limb, MAX_LANES, Madd52, RADIX_BITS};
 use super::size;
 use super::tiles::{self, Beside, LookUp, Mul, Square, Squarings};
@@ -25,7 +25,6 @@ impl<T: Madd52> Lanes for Lanes52<T> {
     /// Look-ups are hidden beside squarings. From this length on, a larger window saves more
     /// multiplications than its larger table costs.
     const LONG_EXPONENT_BITS: u32 = 320;
-    const LARGEST_ROW_WINDOW: u32 = 6;
 
     fn limb_count(bits: u32) -> usize {
         size::limb_count::<T>(bits)
@@ -126,16 +125,6 @@ impl<T: Madd52> Lanes for Lanes52<T> {
         size::dispatch(self.0, limbs, &mut select);
     }
 
-    fn select_of_row(self, out: &mut [T::Limb], row: &[u64], digits: &[u8]) {
-        let limbs = out.len();
-        let mut select = SelectOfRow {
-            out,
-            row,
-            digits: of_lanes::<T>(digits),
-        };
-        size::dispatch(self.0, limbs, &mut select);
-    }
-
     fn step(self, squarings: u32, digits: &[u8], x: &mut Operands<'_, Self>) {
         if shares_suffice(squarings) {
             self.square_and_look_up(squarings, digits, x);
@@ -218,7 +207,7 @@ impl<T: Madd52> Lanes52<T> {
 }
 
 /// The digits of all lanes, padded with zeros.
-fn of_lanes<T: Madd52>(digits: &[u8]) -> [u8; MAX_LANES] {
+pub(super) fn of_lanes<T: Madd52>(digits: &[u8]) -> [u8; MAX_LANES] {
     let mut of_lanes = [0; MAX_LANES];
     // Both lengths are constants, so this is a move.
     of_lanes[..T::Limb::LANES].copy_from_slice(&digits[..T::Limb::LANES]);

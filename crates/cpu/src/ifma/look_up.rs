@@ -36,40 +36,6 @@ impl<L: Limb> Kernel<L> for Select<'_, L> {
     }
 }
 
-/// See [`Lanes::select_of_row`](crate::lanes::Lanes::select_of_row).
-///
-/// A vector holds one word of as many entries as there are lanes. Each lane takes its word by a
-/// permutation in registers, whose time does not depend on the indices (M. Hamburg, "Accelerating
-/// AES with vector permute instructions", CHES 2009). A mask tells whether the lane's entry is
-/// among them.
-pub(super) struct SelectOfRow<'a, L> {
-    pub(super) out: &'a mut [L],
-    pub(super) row: &'a [u64],
-    pub(super) digits: [u8; MAX_LANES],
-}
-
-impl<L: Limb> Kernel<L> for SelectOfRow<'_, L> {
-    #[inline(always)]
-    fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
-        let lanes = L::LANES as u8;
-        let vector = t.widen(self.digits.map(|digit| digit / lanes));
-        let in_vector = t.lane_numbers(self.digits.map(|digit| digit % lanes));
-        let words = L::chunks(self.row);
-        let vectors = words.len() / self.out.len();
-        let out = self.out.as_chunks_mut::<B>().0;
-        for (out, words) in out.iter_mut().zip(words.chunks_exact(B * vectors)) {
-            let mut picked = [t.zero(); B];
-            for number in 0..vectors {
-                let mask = t.equal(vector, number as u64);
-                unrolled!(B, J, {
-                    picked[J] = t.pick(picked[J], mask, in_vector, &words[J * vectors + number]);
-                });
-            }
-            kernel::store(t, out, picked);
-        }
-    }
-}
-
 /// How many table entries one squaring reads: one for each usable mask register, and enough for a
 /// window of 5 bits.
 pub(super) const SHARE: usize = 7;

@@ -11,6 +11,18 @@ use super::Lanes;
 use super::convert::MAX_COUNT;
 use super::workspace::{Buffer, Workspace};
 
+/// Lanes with a look-up in tables of a fixed base.
+pub(crate) trait FixedBaseLanes: Lanes {
+    /// The largest window, in bits, with which [`select_of_row`](Self::select_of_row) costs less time
+    /// than the products it saves; measured.
+    const LARGEST_ROW_WINDOW: u32;
+
+    /// Copies entry `digits[lane]` of a row that all lanes share to `out` in every lane: see
+    /// [`Table::rows`](batch_modexp_core::fixed_base::Table::rows). Reads the whole row in the same
+    /// order for all digits. An entry has `out.len()` limbs.
+    fn select_of_row(self, out: &mut [Self::Limb], row: &[u64], digits: &[u8]);
+}
+
 /// How many groups of lanes are computed together, row by row. Each row is read from memory once
 /// for all of them.
 const AT_A_TIME: usize = 16;
@@ -82,7 +94,7 @@ impl<L: Lanes> Workspace<'_, L> {
 }
 
 /// Computes the powers of a request by a table of these lanes.
-pub(crate) fn powers<L: Lanes>(lanes: L, powers: FixedPowers<'_, '_>) {
+pub(crate) fn powers<L: FixedBaseLanes>(lanes: L, powers: FixedPowers<'_, '_>) {
     let FixedPowers {
         table,
         exponents,
@@ -122,7 +134,7 @@ fn copy_entries<L: Lanes>(out: &mut [L::Limb], rows: &Rows<&[u64]>, row: usize, 
 }
 
 /// Groups of lanes that are computed together, row by row.
-struct Groups<'a, L: Lanes> {
+struct Groups<'a, L: FixedBaseLanes> {
     table: &'a Table,
     exponent_bits: u32,
     /// For each group and each row, the digits of all lanes.
@@ -137,7 +149,7 @@ struct Groups<'a, L: Lanes> {
     workspace: Workspace<'a, L>,
 }
 
-impl<'a, L: Lanes> Groups<'a, L> {
+impl<'a, L: FixedBaseLanes> Groups<'a, L> {
     fn new(
         table: &'a Table,
         exponent_bits: u32,

@@ -1,13 +1,14 @@
 //! The ladder: a fixed window, with a multiplication for every digit, 0 included.
 
-use batch_modexp_core::engine::SecretPowers;
+use core::ops::Range;
+
+use batch_modexp_core::engine::{Moduli, SecretPowers};
 use batch_modexp_core::width::scrubbed;
 use batch_modexp_core::window::{Window, recode_into};
 use crypto_bigint::Limb;
 
 use super::Lanes;
 use super::convert::MAX_COUNT;
-use super::products::groups;
 use super::workspace::{Buffer, Operands, Workspace, flat, set_power_of_two};
 
 /// Computes powers on `lanes`.
@@ -36,6 +37,18 @@ pub(crate) fn pow<L: Lanes>(lanes: L, powers: SecretPowers<'_>) {
             workspace.store(width, powers.out[range].chunks_exact_mut(size));
         }
     });
+}
+
+/// Groups of moduli, at most one for each lane, and their ranges in a flat buffer.
+pub(super) fn groups<L: Lanes>(
+    moduli: Moduli<'_>,
+) -> impl Iterator<Item = (Moduli<'_>, Range<usize>)> {
+    let size = moduli.first().map_or(0, |first| first.limbs.len());
+    let starts = (0..).step_by(L::COUNT);
+    moduli
+        .chunks(L::COUNT)
+        .zip(starts)
+        .map(move |(group, start)| (group, start * size..(start + group.len()) * size))
 }
 
 impl<L: Lanes> Workspace<'_, L> {

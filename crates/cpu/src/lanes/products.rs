@@ -2,26 +2,14 @@
 //! [`engine`](batch_modexp_core::engine).
 
 use core::mem;
-use core::ops::Range;
 
 use batch_modexp_core::engine::{Exponent, Moduli};
 use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
 
 use super::Lanes;
+use super::pow::groups;
 use super::workspace::{Operands, Workspace, flat, set_power_of_two};
-
-/// Groups of moduli, at most one for each lane, and their ranges in a flat buffer.
-pub(super) fn groups<L: Lanes>(
-    moduli: Moduli<'_>,
-) -> impl Iterator<Item = (Moduli<'_>, Range<usize>)> {
-    let size = moduli.first().map_or(0, |first| first.limbs.len());
-    let starts = (0..).step_by(L::COUNT);
-    moduli
-        .chunks(L::COUNT)
-        .zip(starts)
-        .map(move |(group, start)| (group, start * size..(start + group.len()) * size))
-}
 
 /// `out[i] = a[i] * b[i] mod moduli[i]`, for equally wide moduli.
 pub(crate) fn products<L: Lanes>(

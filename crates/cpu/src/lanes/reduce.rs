@@ -6,7 +6,7 @@ use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
 
 use super::convert::MAX_COUNT;
-use super::products::groups;
+use super::pow::groups;
 use super::workspace::{Buffer, Workspace, flat, set_power_of_two};
 use super::{Lanes, Modulus};
 

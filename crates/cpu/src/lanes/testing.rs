@@ -10,7 +10,7 @@ use num_bigint::BigUint;
 
 pub(crate) use self::squarings::check_squarings;
 use super::pow::window;
-use super::{LARGEST_WINDOW, Lanes, Modulus, Operands};
+use super::{FixedBaseLanes, LARGEST_WINDOW, Lanes, Modulus, Operands};
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): reproducible test data.
 pub(crate) struct Random(pub(crate) u64);
@@ -207,7 +207,7 @@ pub(crate) fn check_select<L: Lanes>(lanes: L, bits: u32) {
 }
 
 /// Looks up every entry of a shared row, in some lane.
-pub(crate) fn check_select_of_row<L: Lanes>(lanes: L, bits: u32) {
+pub(crate) fn check_select_of_row<L: FixedBaseLanes>(lanes: L, bits: u32) {
     let limbs = L::limb_count(bits);
     let mut random = Random(4);
     for entries in [8usize, 16, 32, 64, 128, 256] {

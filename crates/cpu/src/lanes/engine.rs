@@ -1,0 +1,117 @@
+//! The engine on lanes: groups of instances, then the last instances of a batch.
+
+use alloc::vec::Vec;
+
+use batch_modexp_core::checks::Form;
+use batch_modexp_core::engine::{Comparison, Engine, Exponent, Moduli, SecretPowers};
+use batch_modexp_core::powers::PowerEngine;
+use crypto_bigint::{Choice, Limb};
+
+use super::fixed_base::FixedBaseLanes;
+use super::mul::{self, Run};
+use super::{Lanes, pow, powers_agree, products, reduce};
+use crate::profile::Profile;
+
+/// Computes groups of instances on the lanes `L`, and the last instances of a batch on `R` where that
+/// takes less time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LaneEngine<L, R> {
+    pub(super) lanes: L,
+    last: Option<R>,
+    profile: Profile,
+}
+
+/// A [`LaneEngine`] of any lanes.
+pub(crate) trait SimdEngine: Engine + PowerEngine {
+    /// The constants of this engine.
+    fn profile(&self) -> &Profile;
+
+    /// Computes the products of a run.
+    fn multiply(&self, form: Form, run: &mut dyn Run<'_>);
+}
+
+impl<L: Lanes, R: Lanes> LaneEngine<L, R> {
+    /// Without `last`, the last instances are in a group of lanes too.
+    pub(crate) fn new(lanes: L, last: Option<R>, profile: Profile) -> Self {
+        let profile = match last {
+            Some(_) => profile,
+            None => profile.in_groups(),
+        };
+        Self {
+            lanes,
+            last,
+            profile,
+        }
+    }
+
+    /// How many of these equally wide moduli are not computed in groups.
+    fn last_of(&self, moduli: Moduli<'_>) -> usize {
+        let bits = moduli.first().map_or(0, |modulus| modulus.bits());
+        self.profile.last(bits, moduli.len())
+    }
+
+    /// The lanes for products modulo so few moduli that none of them is computed in groups.
+    fn last_for_products(&self, moduli: Moduli<'_>) -> Option<R> {
+        let are_last = self.profile.last_products && self.last_of(moduli) == moduli.len();
+        self.last.filter(|_| are_last)
+    }
+}
+
+impl<L: FixedBaseLanes + Sync, R: Lanes + Sync> SimdEngine for LaneEngine<L, R> {
+    fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    fn multiply(&self, form: Form, run: &mut dyn Run<'_>) {
+        mul::multiply(self.lanes, form, run);
+    }
+}
+
+impl<L: Lanes + Sync, R: Lanes + Sync> Engine for LaneEngine<L, R> {
+    fn name(&self) -> &'static str {
+        self.profile.name
+    }
+
+    fn run_pow(&self, powers: SecretPowers<'_>) {
+        let in_groups = powers.moduli.len() - self.last_of(powers.moduli);
+        let (in_groups, others) = powers.split_at(in_groups);
+        pow::pow(self.lanes, in_groups);
+        if let Some(last) = self.last {
+            pow::pow(last, others);
+        }
+    }
+
+    fn run_products(&self, moduli: Moduli<'_>, factors: [&[Limb]; 2], out: &mut [Limb]) {
+        match self.last_for_products(moduli) {
+            Some(last) => products::products(last, moduli, factors, out),
+            None => products::products(self.lanes, moduli, factors, out),
+        }
+    }
+
+    fn run_public_powers(
+        &self,
+        moduli: Moduli<'_>,
+        exponent: Exponent<'_>,
+        bases: &[Limb],
+        out: &mut [Limb],
+    ) {
+        match self.last_for_products(moduli) {
+            Some(last) => products::public_powers(last, moduli, exponent, bases, out),
+            None => products::public_powers(self.lanes, moduli, exponent, bases, out),
+        }
+    }
+
+    fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
+        match self.last_for_products(moduli) {
+            Some(last) => reduce::reduce(last, moduli, numbers, out),
+            None => reduce::reduce(self.lanes, moduli, numbers, out),
+        }
+    }
+
+    fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
+        Some(match self.last_for_products(comparison.factors[0]) {
+            Some(last) => powers_agree::powers_agree(last, comparison),
+            None => powers_agree::powers_agree(self.lanes, comparison),
+        })
+    }
+}

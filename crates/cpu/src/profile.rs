@@ -1,0 +1,213 @@
+//! The measured constants of each engine with lanes. All choices by them depend on public numbers
+//! only.
+
+mod products;
+
+pub(crate) use self::products::ProductCounts;
+
+/// The cost of a group of lanes, at any width: the unit of cost.
+const GROUP: u64 = 1000;
+
+/// The constants of one engine. A new engine has its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Profile {
+    /// The engine's name, for users.
+    pub(crate) name: &'static str,
+    /// The number of lanes in a group.
+    pub(crate) lanes: usize,
+    /// The cost of this many last instances of a batch, of this width in bits, apart from groups;
+    /// where that is an option.
+    last_cost: fn(u32, usize) -> Option<u64>,
+    /// Whether products, remainders and public powers take that way too, if there are so few.
+    pub(crate) last_products: bool,
+    /// The widest modulus, in bits, for which [`Serial`](batch_modexp_core::Serial) computes one
+    /// instance faster than a group of lanes. Two instances are faster in lanes at every width.
+    single_on_serial: u32,
+    /// From how many products on lanes are faster than `Serial`.
+    pub(crate) products: &'static [ProductCounts],
+}
+
+impl Profile {
+    /// The same engine without another way for the last instances than a group of lanes.
+    pub(crate) fn in_groups(self) -> Self {
+        Self {
+            last_cost: |_, _| None,
+            ..self
+        }
+    }
+
+    /// How many instances of a batch of `count` of equal width take less time apart from groups of
+    /// lanes.
+    pub(crate) fn last(&self, bits: u32, count: usize) -> usize {
+        let left_over = count % self.lanes;
+        match (self.last_cost)(bits, left_over) {
+            Some(cost) if cost < GROUP => left_over,
+            _ => 0,
+        }
+    }
+
+    /// How many of these instances `Serial` computes faster than the engine: a single one that would
+    /// leave lanes empty.
+    pub(crate) fn on_serial(&self, bits: u32, count: usize) -> usize {
+        let is_single = count % self.lanes == 1 && self.last(bits, count) == 0;
+        usize::from(is_single && bits <= self.single_on_serial)
+    }
+
+    /// See [`BatchModExp::relative_time`](batch_modexp_core::BatchModExp::relative_time).
+    pub(crate) fn relative_time(&self, bits: u32, count: usize) -> u64 {
+        let left_over = count % self.lanes;
+        let group = GROUP * u64::from(left_over > 0);
+        let last = (self.last_cost)(bits, left_over).map_or(group, |cost| cost.min(group));
+        GROUP * (count / self.lanes) as u64 + last
+    }
+}
+
+/// `Ifma` in eight lanes, then in pairs.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const IFMA: Profile = Profile {
+    name: "ifma",
+    lanes: 8,
+    last_cost: |bits, count| {
+        let (_, pair) = IN_PAIRS.iter().find(|(largest, _)| bits <= *largest)?;
+        Some((*pair)? * count.div_ceil(2) as u64)
+    },
+    last_products: true,
+    single_on_serial: 320,
+    products: &products::IFMA,
+};
+
+/// `Ifma` in four lanes, then one instance in words: only one that fills its tiles takes less time
+/// so. Four lanes of `Ifma` are at least as fast at products as those of doubles.
+#[cfg(target_arch = "x86_64")]
+pub(crate) const IFMA_FOUR: Profile = Profile {
+    lanes: 4,
+    last_cost: |bits, count| {
+        let (_, one) = AFTER_IFMA.iter().find(|(largest, _)| bits <= *largest)?;
+        (count == 1 && bits.is_multiple_of(TILE)).then_some(*one)
+    },
+    last_products: false,
+    products: &products::FMA,
+    ..IFMA
+};
+
+/// `Fma`, then one by one in words.
+pub(crate) const FMA: Profile = Profile {
+    name: "fma",
+    lanes: 4,
+    last_cost: |bits, count| {
+        let (_, one) = AFTER_FMA.iter().find(|(largest, _)| bits <= *largest)?;
+        Some((*one)? * count as u64)
+    },
+    last_products: false,
+    single_on_serial: 960,
+    products: &products::FMA,
+};
+
+/// Bits in a tile of words.
+#[cfg(target_arch = "x86_64")]
+const TILE: u32 = 512;
+
+/// `(largest width in bits, cost of a pair)`. Measured with two 512-bit multiply-adds a cycle, with
+/// exponents as long as the moduli. Above the last width there are no pairs. Below 208 bits they
+/// would not work: the Montgomery constants of crypto-bigint suffice for at most twice their width.
+#[cfg(target_arch = "x86_64")]
+const IN_PAIRS: [(u32, Option<u64>); 9] = [
+    (383, None),
+    (384, Some(920)),
+    (512, Some(GROUP)),
+    (640, Some(890)),
+    (704, Some(750)),
+    (896, Some(680)),
+    (960, Some(570)),
+    (1664, Some(490)),
+    (4096, Some(380)),
+];
+
+/// `(largest width in bits, cost of one instance in words)`. Measured on a Zen 5 with exponents as
+/// long as the moduli. Words come in tiles of 512 bits, so the relative cost falls with the width
+/// within one number of tiles. Where there is no cost, lanes or
+/// [`Serial`](batch_modexp_core::Serial) are faster.
+const AFTER_FMA: [(u32, Option<u64>); 22] = [
+    (320, None),
+    (384, Some(520)),
+    (448, Some(420)),
+    (512, Some(310)),
+    (640, None),
+    (704, Some(740)),
+    (768, Some(670)),
+    (832, Some(600)),
+    (896, Some(540)),
+    (960, Some(480)),
+    (1024, Some(420)),
+    (1088, Some(790)),
+    (1152, Some(710)),
+    (1280, Some(600)),
+    (1408, Some(550)),
+    (1536, Some(440)),
+    (1664, Some(700)),
+    (1792, Some(600)),
+    (1920, Some(550)),
+    (2048, Some(480)),
+    (2304, Some(580)),
+    (16_384, Some(500)),
+];
+
+/// The same for `Ifma`, in the encoding of AVX-512.
+#[cfg(target_arch = "x86_64")]
+const AFTER_IFMA: [(u32, u64); 4] = [(512, 900), (1024, 840), (1536, 810), (16_384, 780)];
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+    use crate::adx;
+    use batch_modexp_core::width::MAX_BITS;
+
+    /// Checks the largest number of instances that are computed apart from groups of lanes.
+    fn check(profile: &Profile, expected: &[(u32, usize)]) {
+        for &(bits, most) in expected {
+            for count in 0..40 {
+                let left_over = count % profile.lanes;
+                let expected = if left_over <= most { left_over } else { 0 };
+                assert_eq!(
+                    profile.last(bits, count),
+                    expected,
+                    "{count} of {bits} bits"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_follow_from_the_width() {
+        let (pairs, words) = (&IFMA, &FMA);
+        check(pairs, &[(256, 0), (384, 2), (512, 0), (960, 2)]);
+        check(pairs, &[(1024, 4), (2048, 4), (4096, 4), (4160, 0)]);
+        check(words, &[(256, 0), (512, 3), (576, 0), (768, 1), (1024, 2)]);
+        check(words, &[(1536, 2), (2048, 2), (3072, 1), (16_384, 1)]);
+        let words = &IFMA_FOUR;
+        check(words, &[(256, 0), (512, 1), (576, 0), (1024, 1)]);
+        check(words, &[(2048, 1), (2112, 0), (16_384, 1)]);
+        check(&FMA.in_groups(), &[(512, 0), (2048, 0)]);
+    }
+
+    #[test]
+    fn words_serve_what_they_get() {
+        for bits in (64..=MAX_BITS).step_by(64) {
+            for words in [FMA, IFMA_FOUR] {
+                assert!(words.last(bits, 1) == 0 || bits >= adx::MIN_BITS);
+            }
+        }
+    }
+
+    #[test]
+    fn more_take_no_less() {
+        for profile in [FMA, IFMA_FOUR, FMA.in_groups(), IFMA] {
+            for bits in (64..=MAX_BITS).step_by(64) {
+                let time = |count| profile.relative_time(bits, count);
+                assert!((0..40).map(time).is_sorted(), "{bits}");
+                let groups = [0, 1, 4].map(|groups| time(groups * profile.lanes));
+                assert_eq!(groups, [0, GROUP, 4 * GROUP]);
+            }
+        }
+    }
+}
