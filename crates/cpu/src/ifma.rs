@@ -20,7 +20,6 @@ pub(super) mod testing;
 #[cfg(test)]
 mod tests;
 mod tiles;
-mod tuning;
 
 use self::lanes52::Lanes52;
 use self::madd52::{Limb4, Madd52};

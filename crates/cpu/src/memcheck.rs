@@ -110,7 +110,7 @@ fn ifma_portable() {
     boxed(&ifma::testing::eight_on_portable_unit(), 2048);
 }
 
-/// With the tuning of a Zen 4: columns in registers, and entries of one, two and three tiles with
+/// With the code for a Zen 4: columns in registers, and entries of one, two and three tiles with
 /// their halves.
 #[test]
 #[ignore = "run under valgrind by the test above"]

@@ -3,34 +3,60 @@
 
 use core::arch::asm;
 use core::arch::x86_64::{
-    __m512i, __mmask8, _mm_cvtsi64_si128, _mm512_add_epi64, _mm512_and_si512,
+    __cpuid, __m512i, __mmask8, _mm_cvtsi64_si128, _mm512_add_epi64, _mm512_and_si512,
     _mm512_cmpeq_epi64_mask, _mm512_cvtepu8_epi64, _mm512_load_si512, _mm512_loadu_si512,
     _mm512_mask_load_epi64, _mm512_mask_permutexvar_epi64, _mm512_set1_epi64, _mm512_setzero_si512,
-    _mm512_srli_epi64, _mm512_store_si512,
+    _mm512_srli_epi64, _mm512_store_si512, CpuidResult,
 };
 use core::ptr;
+use std::sync::OnceLock;
 
-use super::madd52::{Kernel, Limb8, MAX_LANES, Madd52, RADIX_BITS};
-use super::tuning::Tuning;
+use super::madd52::{Kernel, Limb8, MAX_LANES, Madd52, Processor, RADIX_BITS};
 
 /// Proof that AVX-512 F and IFMA can be used.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
-    tuning: Tuning,
+    processor: Processor,
 }
 
 impl Token {
     /// Asks the processor and the operating system.
     pub(super) fn detect() -> Option<Self> {
-        Self::tuned(Tuning::detect())
+        Self::detect_with_code_for(detect_processor())
     }
 
-    /// Like [`detect`](Self::detect), with the given tuning.
-    pub(super) fn tuned(tuning: Tuning) -> Option<Self> {
+    /// Like [`detect`](Self::detect), with the code for another processor.
+    pub(super) fn detect_with_code_for(processor: Processor) -> Option<Self> {
         let usable =
             std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512ifma");
-        usable.then_some(Self { tuning })
+        usable.then_some(Self { processor })
     }
+}
+
+/// The processor, as it names itself.
+fn detect_processor() -> Processor {
+    /// Asked once: under a hypervisor each of these instructions exits to the host, which takes
+    /// microseconds.
+    static PROCESSOR: OnceLock<Processor> = OnceLock::new();
+    *PROCESSOR.get_or_init(|| {
+        let [vendor, signature] = [0, 1].map(cpuid);
+        let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
+        let signature = signature.eax;
+        let family = (signature >> 8 & 0xf) + (signature >> 20 & 0xff);
+        match (name.as_flattened(), family) {
+            // No other processor of family 19h has AVX-512.
+            (b"AuthenticAMD", 0x19) => Processor::Zen4,
+            (b"GenuineIntel", _) => Processor::Intel,
+            _ => Processor::Other,
+        }
+    })
+}
+
+/// The processor's answer for `leaf`. Rust before 1.94 calls the intrinsic unsafe.
+#[allow(unused_unsafe)]
+fn cpuid(leaf: u32) -> CpuidResult {
+    // SAFETY: every x86-64 processor has the instruction, which reads and writes no memory.
+    unsafe { __cpuid(leaf) }
 }
 
 /// Every method is `#[inline(always)]` and compiled into [`with_features`], where each is one
@@ -45,8 +71,8 @@ impl Madd52 for Token {
     type Mask = __mmask8;
 
     #[inline(always)]
-    fn tuning(self) -> Tuning {
-        self.tuning
+    fn processor(self) -> Processor {
+        self.processor
     }
 
     #[inline(always)]

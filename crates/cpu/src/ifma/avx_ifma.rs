@@ -15,8 +15,7 @@ use core::arch::x86_64::{
 };
 use core::ptr;
 
-use super::madd52::{Kernel, Limb4, MAX_LANES, Madd52, RADIX_BITS};
-use super::tuning::Tuning;
+use super::madd52::{Kernel, Limb4, MAX_LANES, Madd52, Processor, RADIX_BITS};
 
 /// Proof that AVX2 and the multiply-adds of this encoding can be used.
 #[derive(Clone, Copy, Debug)]
@@ -67,8 +66,8 @@ impl<const EVEX: bool> Madd52 for Token<EVEX> {
     type Mask = __m256i;
 
     #[inline(always)]
-    fn tuning(self) -> Tuning {
-        Tuning::OTHER
+    fn processor(self) -> Processor {
+        Processor::Other
     }
 
     #[inline(always)]

@@ -23,15 +23,9 @@
 
 use super::kernel::{self, Sums};
 use super::madd52::{Kernel, Limb, Madd52};
-use super::size::{self, may_have_halves};
+use super::size::may_have_halves;
 use super::tiles::{Scratch, finish, multiply_row, tile_count, tiles, zeros};
 use crate::lanes::Modulus;
-
-/// Whether table entries for numbers of `limbs` limbs have halves.
-pub(super) fn have_halves<T: Madd52>(unit: T, limbs: usize) -> bool {
-    let wanted = unit.tuning().min_halved.is_some_and(|min| limbs >= min);
-    wanted && may_have_halves::<T>(size::tile_len::<T>(limbs))
-}
 
 /// `out = a * b / R mod modulus`, where `b` is an entry of a table.
 pub(super) struct MulEntry<'a, L> {

@@ -1,12 +1,13 @@
-//! Eight or four lanes as a lane type of the common ladder, and a step of the ladder.
+//! Eight or four lanes as a lane type of the common ladder, and the choice of code for a step of the
+//! ladder.
 
 use core::mem;
 
 use batch_modexp_core::window::Window;
 
-use super::halves::{Extend, MulEntry, have_halves};
+use super::halves::{Extend, MulEntry};
 use super::look_up::{Select, Share, shares_suffice};
-use super::madd52::{Limb, MAX_LANES, Madd52, RADIX_BITS};
+use super::madd52::{Limb, MAX_LANES, Madd52, Processor, RADIX_BITS};
 use super::size;
 use super::tiles::{self, Beside, LookUp, Mul, Square, Squarings};
 use crate::lanes::{Lanes, Modulus, Operands};
@@ -95,7 +96,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
     }
 
     fn entry_len(self, limbs: usize, window: Window) -> usize {
-        match have_halves(self.0, limbs) && shares_suffice(window.bits()) {
+        match have_halves(self.0, limbs, window.bits()) {
             true => 2 * limbs,
             false => limbs,
         }
@@ -126,15 +127,44 @@ impl<T: Madd52> Lanes for Lanes52<T> {
     }
 
     fn step(self, squarings: u32, digits: &[u8], x: &mut Operands<'_, Self>) {
-        if shares_suffice(squarings) {
-            self.square_and_look_up(squarings, digits, x);
-        } else {
-            let (value, spare) = (&mut x.value, &mut x.spare);
-            self.square_times(value, spare, squarings, x.modulus, x.scratch);
-            self.select(x.entry, x.table, digits);
-        }
         let limbs = x.value.len();
-        if x.entry.len() > limbs {
+        let has_halves = x.entry.len() > limbs;
+        let digits_of_lanes = of_lanes::<T>(digits);
+        let (value, spare) = (&mut x.value, &mut x.spare);
+        if T::MERGES_INTO_ZERO {
+            x.entry.fill(T::Limb::ZERO);
+        }
+        match Step::new(self.0, limbs, squarings) {
+            Step::LookUpAfterwards => {
+                self.square_times(value, spare, squarings, x.modulus, x.scratch);
+                self.select(x.entry, x.table, digits);
+            }
+            Step::LookUpMeanwhile => {
+                for squaring in 0..squarings {
+                    let share = Share::new(squaring, squarings, x.entry, x.table, digits_of_lanes);
+                    let mut square = Square {
+                        out: spare,
+                        a: value,
+                        modulus: &x.modulus,
+                        scratch: x.scratch,
+                        share: Some(share),
+                    };
+                    size::dispatch(self.0, limbs, &mut square);
+                    mem::swap(value, spare);
+                }
+            }
+            Step::InRegisters => {
+                let share = Share::new(0, squarings, x.entry, x.table, digits_of_lanes);
+                if has_halves {
+                    let work = LookUp::<_, 2>(share);
+                    self.square_in_registers(value, spare, squarings, work, x.modulus);
+                } else {
+                    let work = LookUp::<_, 1>(share);
+                    self.square_in_registers(value, spare, squarings, work, x.modulus);
+                }
+            }
+        }
+        if has_halves {
             let mut mul = MulEntry {
                 out: x.spare,
                 a: x.value,
@@ -150,38 +180,43 @@ impl<T: Madd52> Lanes for Lanes52<T> {
     }
 }
 
-impl<T: Madd52> Lanes52<T> {
-    /// Squares `value`, and looks up the entries of these digits meanwhile.
-    fn square_and_look_up(self, squarings: u32, digits: &[u8], x: &mut Operands<'_, Self>) {
-        if T::MERGES_INTO_ZERO {
-            x.entry.fill(T::Limb::ZERO);
+/// The code for the squarings and the look-up of a step.
+///
+/// This choice and [`have_halves`] depend on the processor and on public lengths. No other code asks
+/// for the processor.
+enum Step {
+    /// The squarings, then the look-up.
+    LookUpAfterwards,
+    /// A share of the look-up along with each squaring.
+    LookUpMeanwhile,
+    /// The same, in one function for [all squarings](Squarings) of a number of one tile.
+    InRegisters,
+}
+
+impl Step {
+    /// For numbers of `limbs` limbs and a window of `squarings` bits.
+    fn new<T: Madd52>(unit: T, limbs: usize, squarings: u32) -> Self {
+        if !shares_suffice(squarings) {
+            return Self::LookUpAfterwards;
         }
-        let (digits, limbs) = (of_lanes::<T>(digits), x.value.len());
-        if self.0.tuning().fuses_squarings && size::is_squared_in_registers::<T>(limbs) {
-            let (value, spare) = (&mut x.value, &mut x.spare);
-            let share = Share::new(0, squarings, x.entry, x.table, digits);
-            if share.has_halves(limbs) {
-                let work = LookUp::<_, 2>(share);
-                self.square_in_registers(value, spare, squarings, work, x.modulus);
-            } else {
-                let work = LookUp::<_, 1>(share);
-                self.square_in_registers(value, spare, squarings, work, x.modulus);
-            }
-            return;
-        }
-        for squaring in 0..squarings {
-            let mut square = Square {
-                out: x.spare,
-                a: x.value,
-                modulus: &x.modulus,
-                scratch: x.scratch,
-                share: Some(Share::new(squaring, squarings, x.entry, x.table, digits)),
-            };
-            size::dispatch(self.0, limbs, &mut square);
-            mem::swap(&mut x.value, &mut x.spare);
+        // A Zen 5 has ports for other operations, so squarings lose nothing between functions.
+        match unit.processor() != Processor::Other && size::is_squared_in_registers::<T>(limbs) {
+            true => Self::InRegisters,
+            false => Self::LookUpMeanwhile,
         }
     }
+}
 
+/// Whether entries of tables for numbers of `limbs` limbs have [halves](super::halves).
+///
+/// On a Zen 4 multiply-adds are the bottleneck, so the fewest are the best. On others the look-up of
+/// entries that are twice as long takes more time than it saves.
+fn have_halves<T: Madd52>(unit: T, limbs: usize, window_bits: u32) -> bool {
+    let pays = unit.processor() == Processor::Zen4 && limbs >= 20;
+    pays && shares_suffice(window_bits) && size::may_have_halves::<T>(size::tile_len::<T>(limbs))
+}
+
+impl<T: Madd52> Lanes52<T> {
     /// Squares a number of one tile `count` times, beside `work`.
     fn square_in_registers<'v>(
         self,

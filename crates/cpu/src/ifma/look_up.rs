@@ -187,7 +187,7 @@ mod tests {
     use super::*;
     use crate::lanes::LARGEST_WINDOW;
 
-    /// Else `lanes52` would look up beside nothing, which takes longer.
+    /// Else steps would look up beside nothing, which takes longer.
     #[test]
     fn shares_cover_the_largest_windows() {
         assert!(shares_suffice(LARGEST_WINDOW));

@@ -2,8 +2,6 @@
 
 use zeroize::Zeroize;
 
-use super::tuning::Tuning;
-
 /// Bits in a limb.
 pub(super) const RADIX_BITS: u32 = 52;
 
@@ -99,6 +97,18 @@ impl Zeroize for Limb4 {
     }
 }
 
+/// A family of processors that has its own code for exponentiation in eight lanes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Processor {
+    /// Starts one multiply-add of 512 bits a cycle.
+    Zen4,
+    /// Starts two a cycle, on the ports of all vector operations but plain loads and stores.
+    Intel,
+    /// A Zen 5, which starts two a cycle and has other ports for the rest; and processors that were
+    /// not measured.
+    Other,
+}
+
 /// Lanes of 64 bits and their operations, each of one or two instructions. AVX-512 has eight lanes,
 /// AVX-IFMA four. Tests have a portable version.
 pub(crate) trait Madd52: Copy {
@@ -108,7 +118,7 @@ pub(crate) trait Madd52: Copy {
     /// Whether [`merge`](Self::merge) needs zeros in `old`.
     const MERGES_INTO_ZERO: bool;
 
-    /// Whether there is code with fewer multiply-adds: see [`tuning`](Self::tuning).
+    /// Whether there is code with fewer multiply-adds, for some [processors](Processor).
     const CAN_SAVE_PRODUCTS: bool;
 
     /// One limb of all lanes, in memory.
@@ -120,8 +130,8 @@ pub(crate) trait Madd52: Copy {
     /// A selection of lanes.
     type Mask: Copy;
 
-    /// The tuning for this processor.
-    fn tuning(self) -> Tuning;
+    /// The processor, for the choice of code.
+    fn processor(self) -> Processor;
 
     /// Zero.
     fn zero(self) -> Self::Vector;

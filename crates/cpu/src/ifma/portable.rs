@@ -6,32 +6,31 @@ use core::cell::RefCell;
 use core::hint::black_box;
 use core::marker::PhantomData;
 
-use super::madd52::{Kernel, Limb, Limb4, Limb8, MAX_LANES, Madd52, RADIX_BITS};
-use super::tuning::Tuning;
+use super::madd52::{Kernel, Limb, Limb4, Limb8, MAX_LANES, Madd52, Processor, RADIX_BITS};
 
 /// As many lanes as `L` has, in plain Rust. Its methods are not inlined: unrolled, they would take
 /// minutes to compile. For the same reason a vector is a [`Handle`].
 #[derive(Clone, Copy)]
 pub(crate) struct Portable<L> {
-    tuning: Tuning,
+    processor: Processor,
     lanes: PhantomData<L>,
 }
 
 /// Eight lanes as on AVX-512.
 pub(super) const EIGHT: Portable<Limb8> = Portable {
-    tuning: Tuning::OTHER,
+    processor: Processor::Other,
     lanes: PhantomData,
 };
 
-/// Eight lanes with the tuning for a Zen 4.
+/// Eight lanes with the code for a Zen 4.
 pub(super) const EIGHT_SAVING: Portable<Limb8> = Portable {
-    tuning: Tuning::ZEN_4,
+    processor: Processor::Zen4,
     ..EIGHT
 };
 
 /// Four lanes as on AVX-IFMA.
 pub(super) const FOUR: Portable<Limb4> = Portable {
-    tuning: Tuning::OTHER,
+    processor: Processor::Other,
     lanes: PhantomData,
 };
 
@@ -51,8 +50,8 @@ impl<L: Limb> Madd52 for Portable<L> {
     /// All ones in the selected lanes.
     type Mask = Handle;
 
-    fn tuning(self) -> Tuning {
-        self.tuning
+    fn processor(self) -> Processor {
+        self.processor
     }
 
     fn zero(self) -> Handle {

@@ -1,8 +1,7 @@
 use batch_modexp_core::window::Window;
 
 use super::lanes52::Lanes52;
-use super::madd52::{Limb8, Madd52};
-use super::tuning::Tuning;
+use super::madd52::{Limb8, Madd52, Processor};
 use super::{avx_ifma, avx512, portable};
 use crate::lanes::Lanes;
 use crate::lanes::testing::check_squarings;
@@ -19,10 +18,10 @@ const WIDTHS: [u32; 12] = [
 /// Widths of the longest tile and of two tiles.
 const EMULATED: [u32; 3] = [64, 512, 1024];
 
-/// Eight lanes with the tuning of each processor family, whatever this processor is.
+/// Eight lanes with the code for each processor family, whatever this processor is.
 fn eight() -> [Option<Lanes52<avx512::Token>>; 3] {
-    [Tuning::OTHER, Tuning::ZEN_4, Tuning::INTEL].map(|tuning| {
-        let token = avx512::Token::tuned(tuning);
+    [Processor::Other, Processor::Zen4, Processor::Intel].map(|processor| {
+        let token = avx512::Token::detect_with_code_for(processor);
         let token = token.ok_or("this processor has no AVX-512 IFMA");
         need::available("avx512ifma", token).map(Lanes52)
     })
