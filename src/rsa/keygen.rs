@@ -275,11 +275,10 @@ fn has_devices<B: RsaBackend>(backend: &B) -> bool {
 /// The time of a test is proportional to the cube of the length, that of a division to the length,
 /// and a prime p divides one candidate in p. The best bound is therefore proportional to the square
 /// of the length.
-fn small_primes_below(bits: u32, engine: &str, has_devices: bool) -> u32 {
-    let for_1024_bits = match engine {
-        _ if has_devices => 1 << 10,
-        "ifma" => 1 << 14,
-        _ => 1 << 16,
+fn small_primes_below<B: RsaBackend>(bits: u32, backend: &B) -> u32 {
+    let for_1024_bits = match has_devices(backend) {
+        true => 1 << 10,
+        false => u64::from(backend.engine().0.trial_division_bound()),
     };
     let square = u64::from(bits).pow(2);
     ((for_1024_bits * square) >> 20).clamp(1 << 10, 1 << 16) as u32
@@ -317,7 +316,7 @@ impl PublicExponent {
 
     /// Candidates of `bits` bits for primes of a key with this exponent.
     fn candidates<B: RsaBackend>(&self, bits: u32, is_safe: bool, backend: &B) -> Candidates {
-        let below = small_primes_below(bits, backend.engine().name(), has_devices(backend));
+        let below = small_primes_below(bits, backend);
         Candidates::new(bits, &self.factors, below, is_safe)
     }
 }

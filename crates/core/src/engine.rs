@@ -27,6 +27,11 @@ pub trait Engine: Sync {
     /// The engine's name, for users.
     fn name(&self) -> &'static str;
 
+    /// The bound of trial division for candidates for primes of 1024 bits. To divide by a prime above
+    /// it takes longer than the primality tests that this saves; estimated. Fast engines have low
+    /// bounds.
+    fn trial_division_bound(&self) -> u32;
+
     /// Computes powers with secret exponents: see [`SecretPowers`].
     ///
     /// # Panics

@@ -43,6 +43,10 @@ impl Engine for Serial {
         "serial"
     }
 
+    fn trial_division_bound(&self) -> u32 {
+        1 << 16
+    }
+
     fn run_pow(&self, powers: SecretPowers<'_>) {
         let size = powers.limbs().max(1);
         let bases = powers.bases.chunks_exact(size);

@@ -148,6 +148,10 @@ impl Engine for AnyEngine {
         self.engine().name()
     }
 
+    fn trial_division_bound(&self) -> u32 {
+        self.engine().trial_division_bound()
+    }
+
     fn run_pow(&self, powers: SecretPowers<'_>) {
         let Some(first) = powers.moduli.first() else {
             return;

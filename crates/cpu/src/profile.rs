@@ -25,6 +25,8 @@ pub(crate) struct Profile {
     single_on_serial: u32,
     /// From how many products on lanes are faster than `Serial`.
     pub(crate) products: &'static [ProductCounts],
+    /// See [`Engine::trial_division_bound`](batch_modexp_core::engine::Engine::trial_division_bound).
+    pub(crate) trial_division_bound: u32,
 }
 
 impl Profile {
@@ -74,6 +76,7 @@ pub(crate) const IFMA: Profile = Profile {
     last_products: true,
     single_on_serial: 320,
     products: &products::IFMA,
+    trial_division_bound: 1 << 14,
 };
 
 /// `Ifma` in four lanes, then one instance in words: only one that fills its tiles takes less time
@@ -101,6 +104,7 @@ pub(crate) const FMA: Profile = Profile {
     last_products: false,
     single_on_serial: 960,
     products: &products::FMA,
+    trial_division_bound: 1 << 16,
 };
 
 /// Bits in a tile of words.

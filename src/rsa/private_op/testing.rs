@@ -119,6 +119,10 @@ impl Engine for Hooked<'_> {
         self.engine.name()
     }
 
+    fn trial_division_bound(&self) -> u32 {
+        self.engine.trial_division_bound()
+    }
+
     fn run_pow(&self, powers: SecretPowers<'_>) {
         let size = powers.limbs();
         let bases = match self.next() == Next::Recombination {

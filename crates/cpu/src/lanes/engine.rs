@@ -72,6 +72,10 @@ impl<L: Lanes + Sync, R: Lanes + Sync> Engine for LaneEngine<L, R> {
         self.profile.name
     }
 
+    fn trial_division_bound(&self) -> u32 {
+        self.profile.trial_division_bound
+    }
+
     fn run_pow(&self, powers: SecretPowers<'_>) {
         let in_groups = powers.moduli.len() - self.last_of(powers.moduli);
         let (in_groups, others) = powers.split_at(in_groups);
