@@ -1,5 +1,15 @@
 //! One test suite for every backend, compared with num-bigint.
 
+/// Makes a suite of tests for each engine with SIMD lanes.
+macro_rules! simd_suites {
+    ($suite:ident) => {
+        #[cfg(target_arch = "x86_64")]
+        $suite!(ifma if crate::ifma().as_ref());
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        $suite!(fma if crate::fma().as_ref());
+    };
+}
+
 mod edge_cases;
 mod errors;
 mod exponents;
@@ -145,10 +155,7 @@ suite!(
     parallel,
     Parallel::with_threads(Serial, 3.try_into().unwrap()).unwrap()
 );
-#[cfg(target_arch = "x86_64")]
-suite!(ifma if ifma().as_ref());
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-suite!(fma if fma().as_ref());
+simd_suites!(suite);
 suite!(cpu, Cpu::with_threads(1.try_into().unwrap()).unwrap());
 suite!(
     cpu_threads,

@@ -72,10 +72,7 @@ suite!(
     parallel,
     Parallel::with_threads(Serial, 3.try_into().unwrap()).unwrap()
 );
-#[cfg(target_arch = "x86_64")]
-suite!(ifma if crate::ifma().as_ref());
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-suite!(fma if crate::fma().as_ref());
+simd_suites!(suite);
 suite!(
     cpu_threads,
     Cpu::with_threads(2.try_into().unwrap()).unwrap()
