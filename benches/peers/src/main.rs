@@ -4,15 +4,18 @@
 //! `cargo run --release -p batch-modexp-peers` prints three kinds of tables: RSA signatures and verifications per second
 //! beside the `rsa` crate, ring, aws-lc-rs and OpenSSL, and exponentiations per second beside
 //! crypto-bigint and OpenSSL. Every contender's results are checked before it is timed. Environment
-//! variables of the libraries apply, such as `OPENSSL_ia32cap`. `--table` asks for three more kinds: key
-//! generation beside `rsa` and OpenSSL, our signatures in batches of several sizes, and the cycles of our
-//! exponentiations.
+//! variables of the libraries apply, such as `OPENSSL_ia32cap`. `--table` asks for more kinds: key
+//! generation beside `rsa` and OpenSSL, our signatures in batches of several sizes, the cycles of our
+//! exponentiations, and powers of fixed bases and products of powers beside crypto-bigint. With the feature `gmp`
+//! also beside the system's GMP.
 
 #[path = "../../benches/common/backends.rs"]
 mod backends;
 mod batches;
 mod cycles;
 mod exponentiation;
+#[cfg(feature = "gmp")]
+mod gmp;
 #[path = "../../benches/common/instances.rs"]
 mod instances;
 mod key_generation;
@@ -20,6 +23,7 @@ mod key_generation;
 mod keys;
 mod machine;
 mod openssl_bn;
+mod powers;
 mod rounds;
 mod signing;
 mod verification;
@@ -86,11 +90,16 @@ enum Table {
     Batches,
     /// Cycles for a bit of the exponents, of ours
     Cycles,
+    /// Powers of fixed bases and products of powers, in the shapes of protocols
+    Powers,
 }
 
 impl Arguments {
     fn wants(&self, table: Table, bits: u32) -> bool {
-        let by_default = !matches!(table, Table::Keys | Table::Batches | Table::Cycles);
+        let by_default = matches!(
+            table,
+            Table::Signatures | Table::Verifications | Table::Exponentiations
+        );
         self.table.map_or(by_default, |wanted| wanted == table)
             && (self.bits.is_empty() || self.bits.contains(&bits))
     }
@@ -130,6 +139,7 @@ fn main() -> ExitCode {
     let in_batches = wanted(Table::Batches, &KEY_BITS);
     let widths = wanted(Table::Exponentiations, &WIDTHS);
     let in_cycles = wanted(Table::Cycles, &WIDTHS);
+    let in_protocols = wanted(Table::Powers, &powers::WIDTHS);
     let tables = [
         &key_bits,
         &verified,
@@ -137,6 +147,7 @@ fn main() -> ExitCode {
         &in_batches,
         &widths,
         &in_cycles,
+        &in_protocols,
     ];
     if tables.iter().all(|wanted| wanted.is_empty()) {
         eprintln!("error: signatures are measured for keys of {KEY_BITS:?} bits only");
@@ -173,13 +184,20 @@ fn main() -> ExitCode {
         println!("\n## {width}-bit exponentiation, cycles for a batch of {batch}\n");
         cycles::print(width, batch, &backends, plan.rounds);
     }
+    if !in_protocols.is_empty() {
+        println!("\n## Powers, batches of {batch}\n");
+        powers::head();
+    }
+    for width in in_protocols {
+        powers::compare(width, batch, plan);
+    }
     ExitCode::SUCCESS
 }
 
 /// Parses one element of `--bits`.
 fn known_bits(text: &str) -> Result<u32, String> {
     match text.parse() {
-        Ok(bits) if KEY_BITS.contains(&bits) || WIDTHS.contains(&bits) => Ok(bits),
-        _ => Err(format!("known are {WIDTHS:?}")),
+        Ok(bits) if WIDTHS.contains(&bits) || powers::WIDTHS.contains(&bits) => Ok(bits),
+        _ => Err(format!("known are {WIDTHS:?} and {:?}", powers::WIDTHS)),
     }
 }

@@ -46,13 +46,9 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// Measures `contenders` in turns, so that a slow phase of the machine slows all of them. Prints
-/// the median rate of each and its ratio to that of each of `references`.
-///
-/// # Panics
-///
-/// If one of `references` is not the name of a contender.
-pub(crate) fn compare(contenders: &mut [Contender<'_>], references: &[&str], plan: Plan) {
+/// Measures `contenders` in turns, so that a slow phase of the machine slows all of them. Returns
+/// the median rate of each, per second.
+pub(crate) fn medians(contenders: &mut [Contender<'_>], plan: Plan) -> Vec<f64> {
     let calls: Vec<u32> = contenders
         .iter_mut()
         .map(|contender| contender.calls(plan.slice))
@@ -63,8 +59,17 @@ pub(crate) fn compare(contenders: &mut [Contender<'_>], references: &[&str], pla
             rates.push(contender.turn(*calls));
         }
     }
+    rates.iter_mut().map(|rates| median(rates)).collect()
+}
 
-    let medians: Vec<f64> = rates.iter_mut().map(|rates| median(rates)).collect();
+/// Prints the [median](medians) rate of each of `contenders` and its ratio to that of each of
+/// `references`.
+///
+/// # Panics
+///
+/// If one of `references` is not the name of a contender.
+pub(crate) fn compare(contenders: &mut [Contender<'_>], references: &[&str], plan: Plan) {
+    let medians = medians(contenders, plan);
     let reference = |name: &str| {
         let position = contenders.iter().position(|x| x.name == name);
         medians[position.expect("a reference is one of the contenders")]
