@@ -12,6 +12,7 @@
 //! | powers of one base, from a precomputed table | [`BatchFixedBaseExp`] |
 //! | the same, with public exponents | [`BatchFixedBaseExpVartime`] |
 //! | products of powers, such as `g^x h^y mod m` | [`BatchMultiExp`] |
+//! | a product of many powers with public exponents | [`MultiExpVartime`] |
 //! | powers with one public exponent | [`BatchModExpVartime`] |
 //! | products `a b mod m`, also in Montgomery form | [`BatchModMul`] |
 //! | RSA signatures: PKCS#1 v1.5, PSS | [`rsa::BatchSigner`] with an [`rsa::KeyHandle`] |
@@ -163,7 +164,7 @@ mod valgrind;
 pub use batch_modexp_core::{
     BatchFixedBaseExp, BatchFixedBaseExpVartime, BatchModExp, BatchModExpEach, BatchModExpVartime,
     BatchModMul, BatchMultiExp, Error, FixedBase, FixedBaseVartime, ModExp, ModMul, ModMultiExp,
-    PublicExponent, secret,
+    MultiExpVartime, PublicExponent, secret,
 };
 
 /// The root folder of the workspace.

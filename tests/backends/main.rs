@@ -14,6 +14,7 @@ mod edge_cases;
 mod errors;
 mod exponents;
 mod fixed_base;
+mod many_terms;
 mod multi_exp;
 #[path = "../common/need.rs"]
 mod need;

@@ -58,6 +58,13 @@ macro_rules! suite {
             }
 
             #[test]
+            fn many_terms() {
+                if let Some(backend) = $backend {
+                    crate::many_terms::all(backend);
+                }
+            }
+
+            #[test]
             fn bad_input_is_an_error_and_leaves_zeros() {
                 if let Some(backend) = $backend {
                     super::bad_input_is_an_error_and_leaves_zeros(backend);

@@ -39,7 +39,7 @@ impl Mpz {
         let used = unsafe { mpz_sizeinbase(&raw const self.0, 2) }.div_ceil(8);
         assert!(used <= len, "a number of more than {len} octets");
         let mut octets = vec![0; len];
-        // SAFETY: the vector has room for all octets of the number, as just checked.
+        // SAFETY: the vector is long enough for the number, as just checked.
         unsafe {
             mpz_export(
                 octets.as_mut_ptr().cast(),

@@ -4,10 +4,10 @@
 //! `cargo run --release -p batch-modexp-peers` prints three kinds of tables: RSA signatures and verifications per second
 //! beside the `rsa` crate, ring, aws-lc-rs and OpenSSL, and exponentiations per second beside
 //! crypto-bigint and OpenSSL. Every contender's results are checked before it is timed. Environment
-//! variables of the libraries apply, such as `OPENSSL_ia32cap`. `--table` asks for more kinds: key
-//! generation beside `rsa` and OpenSSL, our signatures in batches of several sizes, the cycles of our
-//! exponentiations, and powers of fixed bases and products of powers beside crypto-bigint. With the feature `gmp`
-//! also beside the system's GMP.
+//! variables of the libraries apply, such as `OPENSSL_ia32cap`. `--table` asks for one kind of table. Four
+//! more are printed only then: key generation beside `rsa` and OpenSSL, our signatures in batches of
+//! several sizes, the cycles of our exponentiations, and the powers of protocols beside crypto-bigint.
+//! With the feature `gmp` these stand beside the system's GMP too.
 
 #[path = "../../benches/common/backends.rs"]
 mod backends;

@@ -16,6 +16,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod buckets;
 pub mod checks;
 pub mod engine;
 mod error;
@@ -35,7 +36,8 @@ pub use public_exponent::PublicExponent;
 pub use serial::Serial;
 pub use traits::{
     BatchFixedBaseExp, BatchFixedBaseExpVartime, BatchModExp, BatchModExpEach, BatchModExpVartime,
-    BatchModMul, BatchMultiExp, FixedBase, FixedBaseVartime, ModExp, ModMul, ModMultiExp, gathered,
+    BatchModMul, BatchMultiExp, FixedBase, FixedBaseVartime, ModExp, ModMul, ModMultiExp,
+    MultiExpVartime, gathered,
 };
 
 /// The paths of the crate `batch-modexp`, for examples in the documentation.
@@ -44,7 +46,7 @@ pub mod facade {
     pub use crate::{
         BatchFixedBaseExp, BatchFixedBaseExpVartime, BatchModExp, BatchModExpEach,
         BatchModExpVartime, BatchModMul, BatchMultiExp, Error, FixedBase, FixedBaseVartime, ModExp,
-        ModMul, ModMultiExp, PublicExponent, secret,
+        ModMul, ModMultiExp, MultiExpVartime, PublicExponent, secret,
     };
     pub mod backend {
         pub use crate::Serial;

@@ -28,6 +28,16 @@ pub trait PowerEngine: Sync {
 
     /// Computes powers with a public exponent.
     fn public_powers(&self, powers: PublicPowers<'_, '_>);
+
+    /// Writes numbers, of any value and no wider than the modulus, to `out` in the Montgomery form of
+    /// this engine. There is a place of [`TableForm::limbs`] limbs for each.
+    fn enter(&self, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]);
+
+    /// Multiplies pairs of such numbers. Products are in the same form.
+    fn multiply_pairs(&self, pairs: Pairs<'_>);
+
+    /// Writes such numbers to `out` in ordinary form, as wide as the modulus and below it.
+    fn leave(&self, modulus: ModulusRef<'_>, numbers: &[u64], out: &mut [Limb]);
 }
 
 /// A backend with such an engine.
@@ -91,4 +101,30 @@ pub struct PublicPowers<'a, 'o> {
     pub exponent: &'a PublicExponent,
     /// A place for each power, as wide as the moduli.
     pub out: &'a mut [&'o mut [Limb]],
+}
+
+/// Products of pairs of numbers in the Montgomery form of an engine, and the places for them. A
+/// number has [`TableForm::limbs`] limbs of the engine.
+pub struct Pairs<'a> {
+    /// The modulus of all products.
+    pub modulus: ModulusRef<'a>,
+    /// Two lists of numbers that [`PowerEngine::enter`] and [`PowerEngine::multiply_pairs`] made.
+    pub numbers: [&'a [u64]; 2],
+    /// The factors: indices of numbers, in the first list and then in the second one. Public.
+    pub pairs: &'a [[u32; 2]],
+    /// A place for each product.
+    pub out: &'a mut [u64],
+}
+
+impl Pairs<'_> {
+    /// The number `index`, of `limbs` limbs.
+    #[must_use]
+    pub fn number(&self, index: u32, limbs: usize) -> &[u64] {
+        let [first, second] = self.numbers;
+        let start = index as usize * limbs;
+        match start.checked_sub(first.len()) {
+            None => &first[start..][..limbs],
+            Some(start) => &second[start..][..limbs],
+        }
+    }
 }

@@ -5,6 +5,7 @@ mod fixed_base;
 mod fixed_base_vartime;
 mod mul;
 mod multi_exp;
+mod multi_exp_vartime;
 mod vartime;
 
 use alloc::boxed::Box;
@@ -18,6 +19,7 @@ pub use self::fixed_base::{BatchFixedBaseExp, FixedBase};
 pub use self::fixed_base_vartime::{BatchFixedBaseExpVartime, FixedBaseVartime};
 pub use self::mul::{BatchModMul, ModMul};
 pub use self::multi_exp::{BatchMultiExp, ModMultiExp};
+pub use self::multi_exp_vartime::MultiExpVartime;
 pub use self::vartime::BatchModExpVartime;
 
 /// One exponentiation, `base ^ exponent mod params.modulus()`.

@@ -20,6 +20,7 @@ mod engine;
 mod fixed_base;
 pub(crate) mod mul;
 mod multi_exp;
+mod pairs;
 mod pow;
 mod powers_agree;
 mod products;

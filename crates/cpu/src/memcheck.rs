@@ -40,6 +40,7 @@ fn no_branch_or_address_depends_on_a_secret() {
         "fixed_bases_with_public_exponents",
         "products_of_powers",
         "public_exponents",
+        "many_powers",
     ];
     // Controls: each of these leaks a digit, and must be found.
     let leaks = [
@@ -243,6 +244,12 @@ fn products_of_powers() {
 #[ignore = "run under valgrind by the test above"]
 fn public_exponents() {
     on_every_unit!(powers::public_exponent);
+}
+
+#[test]
+#[ignore = "run under valgrind by the test above"]
+fn many_powers() {
+    on_every_unit!(powers::many_powers);
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Powers by tables, products of powers, and powers with public exponents, one after the other.
 
 use alloc::vec;
+use core::mem;
 
 use crypto_bigint::Limb;
 
 use crate::Serial;
 use crate::fixed_base::{Table, TableForm, select};
-use crate::monty::{parts, select as select_power};
-use crate::powers::{FixedPowers, HasPowerEngine, MultiPowers, PowerEngine, PublicPowers};
+use crate::monty::{ModulusRef, parts, select as select_power};
+use crate::powers::{FixedPowers, HasPowerEngine, MultiPowers, Pairs, PowerEngine, PublicPowers};
 use crate::secret::Secret;
 use crate::width::scrubbed;
 use crate::window::{Window, bits_at};
@@ -42,6 +43,55 @@ impl PowerEngine for Serial {
     fn public_powers(&self, powers: PublicPowers<'_, '_>) {
         scrubbed(|| public_powers(powers));
     }
+
+    fn enter(&self, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]) {
+        let size = modulus.limbs.len();
+        let mut form = Secret::new(vec![Limb::ZERO; size]);
+        scrubbed(|| {
+            for (number, out) in numbers.iter().zip(out.chunks_exact_mut(size)) {
+                modulus.enter(number, &mut form);
+                to_words(&form, out);
+            }
+        });
+    }
+
+    fn multiply_pairs(&self, mut pairs: Pairs<'_>) {
+        let size = pairs.modulus.limbs.len();
+        let mut numbers = Secret::new(vec![Limb::ZERO; 3 * size]);
+        let [a, b, product] = parts(&mut numbers);
+        let out = mem::take(&mut pairs.out);
+        scrubbed(|| {
+            for ([i, j], out) in pairs.pairs.iter().zip(out.chunks_exact_mut(size)) {
+                to_limbs(pairs.number(*i, size), a);
+                to_limbs(pairs.number(*j, size), b);
+                pairs.modulus.mul(a, b, product);
+                to_words(product, out);
+            }
+        });
+    }
+
+    fn leave(&self, modulus: ModulusRef<'_>, numbers: &[u64], out: &mut [Limb]) {
+        let size = modulus.limbs.len();
+        let mut form = Secret::new(vec![Limb::ZERO; size]);
+        scrubbed(|| {
+            let places = out.chunks_exact_mut(size);
+            for (number, out) in numbers.chunks_exact(size).zip(places) {
+                to_limbs(number, &mut form);
+                modulus.mul(&[Limb::ONE], &form, out);
+            }
+        });
+    }
+}
+
+#[allow(clippy::unnecessary_cast)] // A limb has 32 bits on some targets.
+fn to_words(limbs: &[Limb], words: &mut [u64]) {
+    let pairs = words.iter_mut().zip(limbs);
+    pairs.for_each(|(word, limb)| *word = limb.0 as u64);
+}
+
+fn to_limbs(words: &[u64], limbs: &mut [Limb]) {
+    let pairs = limbs.iter_mut().zip(words);
+    pairs.for_each(|(limb, word)| *limb = Limb(*word as _));
 }
 
 /// How many powers are computed together, row by row. Each row is read from memory once for all of

@@ -121,6 +121,23 @@ pub trait BatchFixedBaseExp: HasPowerEngine {
     /// `inverse` is the inverse of the base, as crypto-bigint's `base.invert_odd_mod(modulus)`
     /// gives it. It is secret and may have any value.
     ///
+    /// ```
+    /// # use batch_modexp_core::facade as batch_modexp;
+    /// use batch_modexp::{BatchFixedBaseExp, backend::Serial};
+    /// use crypto_bigint::{I256, Odd, U256, modular::MontyParams};
+    ///
+    /// let modulus = Odd::new(U256::from(1_000_003u32)).unwrap();
+    /// let two = U256::from(2u32);
+    /// let half = two.invert_odd_mod(&modulus).unwrap();
+    /// let params = MontyParams::new(modulus);
+    /// let table = Serial.signed_fixed_base(&two, &half, &params, 256, 1 << 20)?;
+    ///
+    /// let mut out = [U256::ZERO];
+    /// Serial.batch_fixed_base_exp(&table, &[*I256::from(-1i32).as_uint()], 256, &mut out)?;
+    /// assert_eq!(out[0], half);
+    /// # Ok::<(), batch_modexp::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// Those of [`fixed_base`](Self::fixed_base), and [`Error::NotInverse`] if the product of base

@@ -2,12 +2,13 @@
 //! that callers use.
 
 use batch_modexp_core::fixed_base::{Table, TableForm};
-use batch_modexp_core::powers::{FixedPowers, MultiPowers, PowerEngine, PublicPowers};
+use batch_modexp_core::monty::ModulusRef;
+use batch_modexp_core::powers::{FixedPowers, MultiPowers, Pairs, PowerEngine, PublicPowers};
 use crypto_bigint::Limb;
 
 use super::engine::LaneEngine;
 use super::fixed_base::{self, FixedBaseLanes};
-use super::{Lanes, multi_exp, public_exp};
+use super::{Lanes, multi_exp, pairs, public_exp};
 
 /// All of it in groups of lanes.
 impl<L: FixedBaseLanes + Sync, R: Lanes + Sync> PowerEngine for LaneEngine<L, R> {
@@ -33,6 +34,18 @@ impl<L: FixedBaseLanes + Sync, R: Lanes + Sync> PowerEngine for LaneEngine<L, R>
 
     fn public_powers(&self, powers: PublicPowers<'_, '_>) {
         public_exp::powers(self.lanes, powers);
+    }
+
+    fn enter(&self, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]) {
+        pairs::enter(self.lanes, modulus, numbers, out);
+    }
+
+    fn multiply_pairs(&self, pairs: Pairs<'_>) {
+        pairs::multiply(self.lanes, pairs);
+    }
+
+    fn leave(&self, modulus: ModulusRef<'_>, numbers: &[u64], out: &mut [Limb]) {
+        pairs::leave(self.lanes, modulus, numbers, out);
     }
 }
 

@@ -7,11 +7,11 @@ use core::hint::black_box;
 use batch_modexp_core::fixed_base::{Table, TableForm};
 use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::powers::{
-    FixedPowers, HasPowerEngine, MultiPowers, PowerEngine, PublicPowers,
+    FixedPowers, HasPowerEngine, MultiPowers, Pairs, PowerEngine, PublicPowers,
 };
 use batch_modexp_core::{
     BatchFixedBaseExp, BatchFixedBaseExpVartime, BatchModExpVartime, BatchMultiExp, ModMultiExp,
-    PublicExponent, Serial,
+    MultiExpVartime, PublicExponent, Serial,
 };
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd};
@@ -152,6 +152,26 @@ pub(super) fn public_exponent(backend: &impl BatchModExpVartime, bits: u32) {
     set_modulus_undefined(ModulusRef::of(params.as_ref()), false);
 }
 
+/// Computes a product of few powers and one of many, with public exponents.
+pub(super) fn many_powers(backend: &impl MultiExpVartime, bits: u32) {
+    let mut random = Random(9);
+    let params = params(&mut random, bits);
+    let exponents: Vec<_> = (0..200).map(|_| number(&mut random, 64) >> 54u32).collect();
+    let bases: Vec<_> = exponents
+        .iter()
+        .map(|_| number(&mut random, bits))
+        .collect();
+    set_modulus_undefined(ModulusRef::of(params.as_ref()), true);
+    for base in &bases {
+        set_undefined(base.as_limbs(), true);
+    }
+    let terms: Vec<_> = bases.iter().zip(&exponents).collect();
+    for terms in [&terms[..9], &terms] {
+        black_box(backend.multi_exp_vartime(terms, params.as_ref()).unwrap());
+    }
+    set_modulus_undefined(ModulusRef::of(params.as_ref()), false);
+}
+
 /// A control: reads entries of rows at addresses that depend on the digits.
 pub(super) struct LeaksByAddress;
 
@@ -188,6 +208,18 @@ impl PowerEngine for LeaksByAddress {
     }
 
     fn public_powers(&self, _: PublicPowers<'_, '_>) {
+        unreachable!("only powers by tables are computed")
+    }
+
+    fn enter(&self, _: ModulusRef<'_>, _: &[&[Limb]], _: &mut [u64]) {
+        unreachable!("only powers by tables are computed")
+    }
+
+    fn multiply_pairs(&self, _: Pairs<'_>) {
+        unreachable!("only powers by tables are computed")
+    }
+
+    fn leave(&self, _: ModulusRef<'_>, _: &[u64], _: &mut [Limb]) {
         unreachable!("only powers by tables are computed")
     }
 }

@@ -57,7 +57,7 @@ where
 /// The number of products that a thread takes at a time, from a batch of `len` of up to `bits`
 /// bits. It is a quarter of the fair share, so that an interrupted thread delays the others little,
 /// but at least the work that is worth waking a thread for.
-fn share(threads: usize, bits: u32, len: usize) -> usize {
+pub(super) fn share(threads: usize, bits: u32, len: usize) -> usize {
     // Wider ones are refused later.
     let words = bits.clamp(1, MAX_BITS).div_ceil(64) as usize;
     let least = MIN_WORD_PRODUCTS.div_ceil(words * words);

@@ -3,12 +3,14 @@
 use core::convert::Infallible;
 
 use batch_modexp_core::fixed_base::{Table, TableForm};
+use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::powers::{
-    FixedPowers, HasPowerEngine, MultiPowers, PowerEngine, PublicPowers,
+    FixedPowers, HasPowerEngine, MultiPowers, Pairs, PowerEngine, PublicPowers,
 };
 use crypto_bigint::Limb;
 
 use super::Parallel;
+use super::mul::share;
 
 /// Full vectors of every backend.
 const LANES: usize = 8;
@@ -89,12 +91,50 @@ impl<B: HasPowerEngine + Sync> PowerEngine for Parallel<B> {
             },
         );
     }
+
+    fn enter(&self, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]) {
+        let limbs = self.table_form(modulus.bits()).limbs;
+        let share = self.share_of_pairs(modulus.bits(), numbers.len());
+        let shares = numbers.chunks(share).zip(out.chunks_mut(share * limbs));
+        self.each(shares, |(numbers, out)| {
+            self.inner.power_engine().enter(modulus, numbers, out);
+        });
+    }
+
+    fn multiply_pairs(&self, pairs: Pairs<'_>) {
+        let Pairs {
+            modulus,
+            numbers,
+            pairs,
+            out,
+        } = pairs;
+        let limbs = self.table_form(modulus.bits()).limbs;
+        let share = self.share_of_pairs(modulus.bits(), pairs.len());
+        let shares = pairs.chunks(share).zip(out.chunks_mut(share * limbs));
+        self.each(shares, |(pairs, out)| {
+            self.inner.power_engine().multiply_pairs(Pairs {
+                modulus,
+                numbers,
+                pairs,
+                out,
+            });
+        });
+    }
+
+    fn leave(&self, modulus: ModulusRef<'_>, numbers: &[u64], out: &mut [Limb]) {
+        self.inner.power_engine().leave(modulus, numbers, out);
+    }
 }
 
 impl<B> Parallel<B> {
     /// A share of whole vectors for each thread.
     fn full_share(&self, len: usize) -> usize {
         len.div_ceil(self.threads()).max(1).next_multiple_of(LANES)
+    }
+
+    /// A share of products that is worth a thread.
+    fn share_of_pairs(&self, bits: u32, len: usize) -> usize {
+        share(self.threads(), bits, len)
     }
 
     /// Computes shares on all threads.

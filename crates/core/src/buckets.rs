@@ -1,0 +1,322 @@
+//! Pippenger's method with independent products, which engines compute in lanes and on threads.
+//!
+//! Exponents are cut into digits. Each position of a digit has a *set* of buckets, one for each
+//! value of the digit. A bucket collects the product of the bases that have this digit. No two
+//! products of a round depend on each other:
+//!
+//! 1. The numbers of a bucket are multiplied in pairs, then the products in pairs, and so on. A
+//!    round takes the pairs of all buckets of some sets.
+//! 2. The product of `bucket[d]^d` over a set takes two products for each digit, from the highest
+//!    down: `running *= bucket[d]`, then `total *= running`. A round takes one digit of all sets.
+//! 3. The totals are combined from the highest set down, with squarings between them.
+//!
+//! Bases and modulus are secret here; exponents are public.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+use core::{iter, mem};
+
+use crypto_bigint::{Limb, Word};
+
+use crate::monty::{ModulusRef, parts};
+use crate::powers::{MultiPowers, Pairs, PowerEngine};
+use crate::secret::Secret;
+use crate::width::scrubbed;
+
+/// With fewer terms, shared squarings take less time with `Ifma` and `Fma`; measured.
+const FEWEST_TERMS: usize = 192;
+
+/// The products that fewer terms are divided into: one for each lane of the widest vectors.
+const PARTS: usize = 8;
+
+/// The widest digit, in bits.
+const LARGEST_WINDOW: u32 = 16;
+
+/// A round takes as long as its products and this many more; measured with `Ifma`.
+const ROUND: u64 = 12;
+
+/// The most numbers of the first round of several sets.
+const NUMBERS: usize = 4096;
+
+/// Sets `out` to the product of `bases[i] ^ exponents[i]`, below the modulus and as wide. Bases are
+/// no wider.
+pub(crate) fn product(
+    engine: &dyn PowerEngine,
+    modulus: ModulusRef<'_>,
+    [bases, exponents]: [&[&[Limb]]; 2],
+    out: &mut [Limb],
+) {
+    let bits = exponents.iter().map(|exponent| length(exponent));
+    let bits = bits.max().unwrap_or(0);
+    if bits == 0 {
+        return combine(modulus, &[], 0, out);
+    }
+    if bases.len() < FEWEST_TERMS {
+        return share_squarings(engine, modulus, [bases, exponents], bits, out);
+    }
+    let window = window_bits(bases.len(), bits);
+    let sets = bits.div_ceil(window) as usize;
+    let at_a_time = (NUMBERS / bases.len()).clamp(1, sets);
+
+    let limbs = engine.table_form(modulus.bits()).limbs;
+    let numbers = |count: usize| Secret::new(vec![0; count * limbs]);
+    let [mut one, mut forms] = [1, bases.len()].map(numbers);
+    engine.enter(modulus, &[&[Limb::ONE]], &mut one);
+    engine.enter(modulus, bases, &mut forms);
+    let mut collection = Collection {
+        engine,
+        modulus,
+        exponents,
+        window,
+        limbs,
+        bases: forms,
+        products: numbers(bases.len() * at_a_time),
+        buckets: repeated(&one, sets << window),
+    };
+    for first in (0..sets).step_by(at_a_time) {
+        collection.fill(first..sets.min(first + at_a_time));
+    }
+    let totals = collection.totals(sets, &one);
+    combine(modulus, &totals, window, out);
+}
+
+/// The same by products of a few powers each, which share their squarings.
+fn share_squarings(
+    engine: &dyn PowerEngine,
+    modulus: ModulusRef<'_>,
+    [bases, exponents]: [&[&[Limb]]; 2],
+    bits: u32,
+    out: &mut [Limb],
+) {
+    let size = bases.len().div_ceil(PARTS);
+    let parts = bases.len().div_ceil(size);
+    // The last part is filled with powers of 1 to the 0.
+    let limbs = bits.div_ceil(Limb::BITS) as usize;
+    let mut padded = vec![Limb::ZERO; parts * size * limbs];
+    for (padded, exponent) in padded.chunks_exact_mut(limbs).zip(exponents) {
+        let pairs = padded.iter_mut().zip(*exponent);
+        pairs.for_each(|(padded, limb)| *padded = *limb);
+    }
+    let bases = bases.iter().copied().chain(iter::repeat(&[Limb::ONE][..]));
+    let terms = bases.zip(padded.chunks_exact(limbs));
+    let terms: Vec<_> = terms.map(|(base, exponent)| [base, exponent]).collect();
+    let mut products = Secret::new(vec![Limb::ZERO; parts * out.len()]);
+    engine.multi_powers(MultiPowers {
+        moduli: &vec![modulus; parts],
+        terms: &terms,
+        exponent_bits: &vec![bits; size],
+        out: &mut products.chunks_exact_mut(out.len()).collect::<Vec<_>>(),
+    });
+    combine(modulus, &products, 0, out);
+}
+
+/// The length of a digit that takes least time for `count` exponents of `bits` bits.
+fn window_bits(count: usize, bits: u32) -> u32 {
+    let time = |window: &u32| {
+        let sets = u64::from(bits.div_ceil(*window));
+        sets * count as u64 + ((2 * sets + ROUND) << *window)
+    };
+    let windows = 1..=LARGEST_WINDOW;
+    windows.min_by_key(time).expect("a window")
+}
+
+/// A number of a bucket.
+#[derive(Clone, Copy)]
+struct Member {
+    /// The digit, and above it the set, counted from the first of a range.
+    bucket: u32,
+    /// The index of a base, or that of a product after all bases.
+    number: u32,
+}
+
+/// The buckets of all sets, and the means to fill them.
+struct Collection<'a> {
+    engine: &'a dyn PowerEngine,
+    modulus: ModulusRef<'a>,
+    exponents: &'a [&'a [Limb]],
+    window: u32,
+    /// The limbs of a number in the form of the engine.
+    limbs: usize,
+    bases: Secret<Vec<u64>>,
+    /// Room for the products of a range of sets.
+    products: Secret<Vec<u64>>,
+    /// The digit is the low part of the index, the set the high part. An empty bucket is 1.
+    buckets: Secret<Vec<u64>>,
+}
+
+impl Collection<'_> {
+    /// Fills the buckets of a range of sets.
+    fn fill(&mut self, sets: Range<usize>) {
+        let first_bucket = sets.start << self.window;
+        let mut members = self.members(sets);
+        let mut done = 0;
+        loop {
+            let (pairs, rest) = paired(&members, self.exponents.len() + done);
+            let (known, places) = self.products.split_at_mut(done * self.limbs);
+            let request = Pairs {
+                modulus: self.modulus,
+                numbers: [&self.bases, known],
+                pairs: &pairs,
+                out: &mut places[..pairs.len() * self.limbs],
+            };
+            if pairs.is_empty() {
+                for member in &members {
+                    let bucket = (first_bucket + member.bucket as usize) * self.limbs;
+                    let bucket = &mut self.buckets[bucket..][..self.limbs];
+                    bucket.copy_from_slice(request.number(member.number, self.limbs));
+                }
+                return;
+            }
+            self.engine.multiply_pairs(request);
+            done += pairs.len();
+            members = rest;
+        }
+    }
+
+    /// The bases with digits that are not 0, ordered by bucket.
+    fn members(&self, sets: Range<usize>) -> Vec<Member> {
+        let mut members = Vec::new();
+        for set in sets.clone() {
+            let low = set as u32 * self.window;
+            let first = (set - sets.start) << self.window;
+            for (number, exponent) in self.exponents.iter().enumerate() {
+                let digit = digit_at(exponent, low, self.window);
+                if digit != 0 {
+                    members.push(Member {
+                        bucket: (first + digit) as u32,
+                        number: number as u32,
+                    });
+                }
+            }
+        }
+        members.sort_unstable_by_key(|member| member.bucket);
+        members
+    }
+
+    /// The product of `bucket[d]^d` of each set, in ordinary form.
+    fn totals(&self, sets: usize, one: &[u64]) -> Secret<Vec<Limb>> {
+        // The running products of all sets, then the totals.
+        let mut values = repeated(one, 2 * sets);
+        let mut products = repeated(one, 2 * sets);
+        let value = |index: usize| ((sets << self.window) + index) as u32;
+        for digit in (0..1 << self.window).rev() {
+            let running = (0..sets).map(|set| [value(set), ((set << self.window) + digit) as u32]);
+            // Those of the round before, so that all products of a round are independent.
+            let totals = (0..sets).map(|set| [value(sets + set), value(set)]);
+            let pairs: Vec<_> = running.chain(totals).collect();
+            self.engine.multiply_pairs(Pairs {
+                modulus: self.modulus,
+                numbers: [&self.buckets, &values],
+                pairs: &pairs,
+                out: &mut products,
+            });
+            mem::swap(&mut values, &mut products);
+        }
+        let mut totals = Secret::new(vec![Limb::ZERO; sets * self.modulus.limbs.len()]);
+        self.engine
+            .leave(self.modulus, &values[sets * self.limbs..], &mut totals);
+        totals
+    }
+}
+
+/// `count` times the same number.
+fn repeated(number: &[u64], count: usize) -> Secret<Vec<u64>> {
+    Secret::new(number.repeat(count))
+}
+
+/// Pairs numbers that are in one bucket. Returns the pairs, and the members with products, numbered
+/// from `first`, in place of pairs.
+fn paired(members: &[Member], first: usize) -> (Vec<[u32; 2]>, Vec<Member>) {
+    let (mut pairs, mut rest) = (Vec::new(), Vec::new());
+    for bucket in members.chunk_by(|a, b| a.bucket == b.bucket) {
+        for pair in bucket.chunks(2) {
+            let mut member = pair[0];
+            if let [a, b] = pair {
+                member.number = (first + pairs.len()) as u32;
+                pairs.push([a.number, b.number]);
+            }
+            rest.push(member);
+        }
+    }
+    (pairs, rest)
+}
+
+/// The length of a public number in bits.
+fn length(limbs: &[Limb]) -> u32 {
+    let top = limbs.iter().rposition(|limb| limb.0 != 0);
+    top.map_or(0, |top| {
+        (top as u32 + 1) * Limb::BITS - limbs[top].0.leading_zeros()
+    })
+}
+
+/// The digit of `bits` bits from bit `low` on; bits above the number are 0.
+fn digit_at(limbs: &[Limb], low: u32, bits: u32) -> usize {
+    let (index, shift) = ((low / Limb::BITS) as usize, low % Limb::BITS);
+    let limb = |index: usize| limbs.get(index).map_or(0, |limb| limb.0);
+    let mut value = limb(index) >> shift;
+    if shift + bits > Limb::BITS {
+        value |= limb(index + 1) << (Limb::BITS - shift);
+    }
+    let mask: Word = (1 << bits) - 1;
+    (value & mask) as usize
+}
+
+/// Sets `out` to the product of `totals[i] ^ 2^(i * window)`.
+fn combine(modulus: ModulusRef<'_>, totals: &[Limb], window: u32, out: &mut [Limb]) {
+    let mut numbers = Secret::new(vec![Limb::ZERO; 3 * out.len()]);
+    let [mut power, mut spare, factor] = parts(&mut numbers);
+    scrubbed(|| {
+        modulus.enter(&[Limb::ONE], power);
+        for total in totals.chunks_exact(out.len()).rev() {
+            for _ in 0..window {
+                modulus.square(&mut power, &mut spare);
+            }
+            modulus.enter(total, factor);
+            modulus.multiply(&mut power, factor, &mut spare);
+        }
+        modulus.mul(&[Limb::ONE], power, out);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crypto_bigint::U128;
+
+    #[test]
+    fn digits_make_the_exponent() {
+        let number = U128::from_be_hex("fedcba98765432100123456789abcdef");
+        for window in 1..=LARGEST_WINDOW {
+            let sum = (0..U128::BITS.div_ceil(window))
+                .rev()
+                .fold(U128::ZERO, |sum, set| {
+                    let digit = digit_at(number.as_limbs(), set * window, window);
+                    sum.shl_vartime(window) | U128::from(digit as u64)
+                });
+            assert_eq!(sum, number, "{window}");
+        }
+        assert_eq!(digit_at(number.as_limbs(), 120, 16), 0xfe);
+        assert_eq!(digit_at(number.as_limbs(), 1000, 16), 0);
+        let lengths = [U128::ZERO, U128::ONE, number, number >> 65];
+        assert_eq!(lengths.map(|x| length(x.as_limbs())), [0, 1, 128, 63]);
+    }
+
+    #[test]
+    fn more_terms_have_wider_digits() {
+        let windows = [128, 1024, 16_384, 1 << 20].map(|count| window_bits(count, 128));
+        assert!(windows.is_sorted(), "{windows:?}");
+        assert!(windows[0] >= 3 && windows[3] >= 12, "{windows:?}");
+        assert_eq!(window_bits(usize::MAX >> 40, 1), 1);
+    }
+
+    #[test]
+    fn pairs_are_of_one_bucket() {
+        let member = |(bucket, number)| Member { bucket, number };
+        let members = [(1, 4), (1, 5), (1, 6), (2, 0), (7, 1), (7, 2)].map(member);
+        let (pairs, rest) = paired(&members, 10);
+        assert_eq!(pairs, [[4, 5], [1, 2]]);
+        let rest: Vec<_> = rest.iter().map(|x| (x.bucket, x.number)).collect();
+        assert_eq!(rest, [(1, 10), (1, 6), (2, 0), (7, 11)]);
+    }
+}

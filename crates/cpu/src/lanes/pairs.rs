@@ -1,0 +1,107 @@
+//! Products of pairs of numbers that are lists of digits, one pair in each lane: see
+//! [`Pairs`](batch_modexp_core::powers::Pairs).
+//!
+//! A number outside of lanes has one word for each limb, and is below `BOUND * modulus`. Between
+//! products it is neither reduced nor cut anew.
+
+use core::{array, mem};
+
+use batch_modexp_core::monty::ModulusRef;
+use batch_modexp_core::powers::Pairs;
+use batch_modexp_core::width::scrubbed;
+use crypto_bigint::Limb;
+
+use super::Lanes;
+use super::convert::{MAX_COUNT, to_digits};
+use super::workspace::{Buffer, Workspace};
+
+/// See [`PowerEngine::enter`](batch_modexp_core::powers::PowerEngine::enter).
+pub(crate) fn enter<L: Lanes>(
+    lanes: L,
+    modulus: ModulusRef<'_>,
+    numbers: &[&[Limb]],
+    out: &mut [u64],
+) {
+    // The kernels spill column sums and limbs: a few kilobytes of stack.
+    scrubbed(|| {
+        let bits = modulus.bits();
+        let limbs = L::limb_count(bits);
+        let mut workspace = Workspace::new(lanes, limbs);
+        workspace.prepare_powers(&[modulus]);
+        let mut digits = Buffer::zeros(limbs * L::COUNT);
+        let groups = numbers.chunks(L::COUNT);
+        for (group, out) in groups.zip(out.chunks_mut(L::COUNT * limbs)) {
+            workspace.load(|lane| group[lane.min(group.len() - 1)], bits, 0);
+            let mut x = workspace.operands();
+            x.enter();
+            scatter::<L>(x.value, &mut digits, out);
+        }
+    });
+}
+
+/// See [`PowerEngine::multiply_pairs`](batch_modexp_core::powers::PowerEngine::multiply_pairs).
+pub(crate) fn multiply<L: Lanes>(lanes: L, mut pairs: Pairs<'_>) {
+    scrubbed(|| {
+        let limbs = L::limb_count(pairs.modulus.bits());
+        let out = mem::take(&mut pairs.out);
+        let mut workspace = Workspace::new(lanes, limbs);
+        workspace.import_moduli(&[pairs.modulus]);
+        let mut digits = Buffer::zeros(limbs * L::COUNT);
+        let x = workspace.operands();
+        let groups = pairs.pairs.chunks(L::COUNT);
+        for (group, out) in groups.zip(out.chunks_mut(L::COUNT * limbs)) {
+            let pair = |lane: usize| group[lane.min(group.len() - 1)];
+            gather::<L>(|lane| pairs.number(pair(lane)[0], limbs), x.value);
+            gather::<L>(|lane| pairs.number(pair(lane)[1], limbs), x.factor);
+            lanes.mul(x.spare, x.value, x.factor, x.modulus, x.scratch);
+            scatter::<L>(x.spare, &mut digits, out);
+        }
+    });
+}
+
+/// See [`PowerEngine::leave`](batch_modexp_core::powers::PowerEngine::leave).
+pub(crate) fn leave<L: Lanes>(
+    lanes: L,
+    modulus: ModulusRef<'_>,
+    numbers: &[u64],
+    out: &mut [Limb],
+) {
+    scrubbed(|| {
+        let limbs = L::limb_count(modulus.bits());
+        let mut workspace = Workspace::new(lanes, limbs);
+        workspace.import_moduli(&[modulus]);
+        let groups = numbers.chunks(L::COUNT * limbs);
+        for (group, out) in groups.zip(out.chunks_mut(L::COUNT * modulus.limbs.len())) {
+            let last = group.len() / limbs - 1;
+            let mut x = workspace.operands();
+            gather::<L>(|lane| &group[lane.min(last) * limbs..][..limbs], x.value);
+            x.leave();
+            workspace.store(modulus.bits(), out.chunks_exact_mut(modulus.limbs.len()));
+        }
+    });
+}
+
+/// Copies a number to each lane.
+fn gather<'n, L: Lanes>(number: impl Fn(usize) -> &'n [u64], out: &mut [L::Limb]) {
+    let limbs = out.len();
+    let numbers: [_; MAX_COUNT] = array::from_fn(|lane| match lane < L::COUNT {
+        true => &number(lane)[..limbs],
+        false => &[],
+    });
+    // Limb by limb, so that consecutive stores go to one cache line.
+    for (i, limb) in out.iter_mut().enumerate() {
+        for (lane, number) in numbers[..L::COUNT].iter().enumerate() {
+            L::set_lane(limb, lane, number[i]);
+        }
+    }
+}
+
+/// Copies the numbers of the first lanes to `out`, by way of `digits`.
+fn scatter<L: Lanes>(number: &[L::Limb], digits: &mut [u64], out: &mut [u64]) {
+    to_digits::<L>(number, digits);
+    for (lane, out) in out.chunks_exact_mut(number.len()).enumerate() {
+        for (digits, out) in digits.chunks_exact(L::COUNT).zip(out) {
+            *out = digits[lane];
+        }
+    }
+}
