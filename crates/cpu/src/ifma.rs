@@ -44,7 +44,8 @@ use super::profile;
 /// computed in words of 64 bits; two or three instances cost as much as four.
 ///
 /// Moduli of up to 16,384 bits are served; wider ones fail with
-/// [`Error::ModulusWidth`](batch_modexp_core::Error::ModulusWidth). An instance costs the same whatever its neighbours are, so different moduli may stand side by side.
+/// [`Error::ModulusWidth`](batch_modexp_core::Error::ModulusWidth). An instance costs the same
+/// whatever its neighbours are, so different moduli may stand side by side.
 /// Instances of equal width should stand together: each change of width starts new vectors.
 ///
 /// Source for groups: S. Gueron and V. Krasnov, "Accelerating Big Integer Arithmetic Using Intel
