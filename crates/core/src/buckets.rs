@@ -139,7 +139,7 @@ struct Collection<'a> {
     /// The limbs of a number in the form of the engine.
     limbs: usize,
     bases: Secret<Vec<u64>>,
-    /// Room for the products of a range of sets.
+    /// Memory for the products of a range of sets.
     products: Secret<Vec<u64>>,
     /// The digit is the low part of the index, the set the high part. An empty bucket is 1.
     buckets: Secret<Vec<u64>>,
