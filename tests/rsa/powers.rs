@@ -1,6 +1,6 @@
 //! Powers of flat numbers, with which backends compute private operations, against num-bigint.
 
-use batch_modexp::backend::{Auto, Cpu, Cuda, Fma, Ifma, Parallel, Serial};
+use batch_modexp::backend::{Auto, Cpu, Parallel, Serial};
 use batch_modexp::rsa::backend::{ModulusRef, RsaBackend, SecretPowers};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
@@ -8,6 +8,7 @@ use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd, Resize, Word};
 use num_bigint::BigUint;
 
+#[cfg(any(feature = "cuda", target_arch = "x86_64", target_arch = "aarch64"))]
 use super::need;
 
 /// The shape of a request; lengths in limbs.
@@ -117,6 +118,7 @@ fn check(name: &str, backend: &dyn RsaBackend) {
 }
 
 /// A device computes this many by RNS, which refuses moduli with some factors.
+#[cfg(feature = "cuda")]
 fn check_many(backend: &dyn RsaBackend) {
     const COUNT: usize = 40_000;
     let mut rng = ChaCha20Rng::seed_from_u64(21);
@@ -146,23 +148,41 @@ fn check_many(backend: &dyn RsaBackend) {
 }
 
 #[test]
-fn every_backend() {
+fn portable_backends() {
     let three = 3.try_into().unwrap();
     check("serial", &Serial);
     check("auto", &Auto::new().unwrap());
     check("cpu", &Cpu::with_threads(three).unwrap());
     check("parallel", &Parallel::with_threads(Serial, three).unwrap());
-    if let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA")) {
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[test]
+fn fma() {
+    let fma = batch_modexp::backend::Fma::new().ok_or("no AVX2 and FMA");
+    if let Some(fma) = need::available("fma", fma) {
         check("fma", &fma);
     }
-    if let Some(ifma) = need::available("ifma", Ifma::new().ok_or("no AVX-512 or AVX-IFMA")) {
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn ifma() {
+    let ifma = batch_modexp::backend::Ifma::new().ok_or("no AVX-512 or AVX-IFMA");
+    if let Some(ifma) = need::available("ifma", ifma) {
+        let three = 3.try_into().unwrap();
         check("ifma", &ifma);
         check(
             "ifma on threads",
             &Parallel::with_threads(ifma, three).unwrap(),
         );
     }
-    if let Some(cuda) = need::available("cuda", Cuda::new()) {
+}
+
+#[cfg(feature = "cuda")]
+#[test]
+fn cuda() {
+    if let Some(cuda) = need::available("cuda", batch_modexp::backend::Cuda::new()) {
         check("cuda", &cuda);
         check_many(&cuda);
         check("auto with GPUs", &Auto::with_cuda(cuda));
