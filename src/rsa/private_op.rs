@@ -85,7 +85,7 @@ fn private_op(
         }
     };
     // f b^(d - 1) = m^d
-    Ok(blinding::unblind(engine, keys, &powers, &factors))
+    Ok(engine.products(&moduli(keys), &powers, &factors))
 }
 
 /// `bases[i]^exponents[i] mod moduli[i]` by the backend.

@@ -84,6 +84,7 @@ pub fn all(backend: &impl MultiExpVartime) {
     numbers_of_terms(backend);
     edge_cases(backend);
     lengths(backend);
+    one_long_exponent(backend);
     fixed_width(backend);
     bad_input_is_an_error(backend);
 }
@@ -99,6 +100,15 @@ fn numbers_of_terms(backend: &impl MultiExpVartime) {
             256,
         );
     }
+}
+
+/// More sets of buckets than are in memory at a time.
+fn one_long_exponent(backend: &impl MultiExpVartime) {
+    let mut rng = rng();
+    let modulus = rng.random_biguint(128) | power_of_two(127) | BigUint::from(1u8);
+    let mut terms = terms(&mut rng, MANY, &modulus, 128, 24);
+    terms[100].1 = rng.random_biguint(10_000);
+    check(backend, &terms, &modulus, 128);
 }
 
 fn edge_cases(backend: &impl MultiExpVartime) {

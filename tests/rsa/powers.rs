@@ -4,8 +4,10 @@ use batch_modexp::backend::{Auto, Cpu, Parallel, Serial};
 use batch_modexp::rsa::backend::{ModulusRef, RsaBackend, SecretPowers};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
+#[cfg(feature = "cuda")]
+use crypto_bigint::Resize;
 use crypto_bigint::modular::BoxedMontyParams;
-use crypto_bigint::{BoxedUint, Limb, Odd, Resize, Word};
+use crypto_bigint::{BoxedUint, Limb, Odd, Word};
 use num_bigint::BigUint;
 
 #[cfg(any(feature = "cuda", target_arch = "x86_64", target_arch = "aarch64"))]

@@ -119,6 +119,9 @@ oaep 53 7 sha224 sha512-256
 oaep 54 10 sha512-224 sha3-384
 oaep 56 11 sha3-224 sha3-512
 oaep 57 5 sha3-256 sha224
+oaep 55 8 sha512-256 sha3-224
+oaep 58 6 sha3-384 sha512-224
+oaep 59 9 sha3-512 sha3-256
 # Wrong padding of PKCS #1 v1.5 gives a made-up message, the same each time.
 for i in 1 2; do
   "$bin/interop" decrypt "$key" $pkcs1v15 0 '' < "$dir/ciphertext" > "$dir/made-up$i" 2> "$dir/status"

@@ -10,6 +10,8 @@
 //!    down: `running *= bucket[d]`, then `total *= running`. A round takes one digit of all sets.
 //! 3. The totals are combined from the highest set down, with squarings between them.
 //!
+//! The highest sets come first, as many as fit into about as much memory as the bases.
+//!
 //! Bases and modulus are secret here; exponents are public.
 
 use alloc::vec;
@@ -47,17 +49,21 @@ pub(crate) fn product(
     [bases, exponents]: [&[&[Limb]]; 2],
     out: &mut [Limb],
 ) {
-    let bits = exponents.iter().map(|exponent| length(exponent));
-    let bits = bits.max().unwrap_or(0);
+    let lengths = || exponents.iter().map(|exponent| length(exponent));
+    let bits = lengths().max().unwrap_or(0);
+    let mut power = Secret::new(vec![Limb::ZERO; out.len()]);
+    scrubbed(|| modulus.enter(&[Limb::ONE], &mut power));
     if bits == 0 {
-        return combine(modulus, &[], 0, out);
+        return scrubbed(|| modulus.mul(&[Limb::ONE], &power, out));
     }
     if bases.len() < FEWEST_TERMS {
-        return share_squarings(engine, modulus, [bases, exponents], bits, out);
+        share_squarings(engine, modulus, [bases, exponents], bits, &mut power);
+        return scrubbed(|| modulus.mul(&[Limb::ONE], &power, out));
     }
-    let window = window_bits(bases.len(), bits);
+    let window = window_bits(lengths().map(u64::from).sum(), bits);
     let sets = bits.div_ceil(window) as usize;
-    let at_a_time = (NUMBERS / bases.len()).clamp(1, sets);
+    let in_memory = sets.min(((2 * bases.len()) >> window).max(PARTS));
+    let at_a_time = (NUMBERS / bases.len()).clamp(1, in_memory);
 
     let limbs = engine.table_form(modulus.bits()).limbs;
     let numbers = |count: usize| Secret::new(vec![0; count * limbs]);
@@ -72,22 +78,32 @@ pub(crate) fn product(
         limbs,
         bases: forms,
         products: numbers(bases.len() * at_a_time),
-        buckets: repeated(&one, sets << window),
+        buckets: repeated(&one, in_memory << window),
     };
-    for first in (0..sets).step_by(at_a_time) {
-        collection.fill(first..sets.min(first + at_a_time));
+    let mut end = sets;
+    while end > 0 {
+        let begin = end.saturating_sub(in_memory);
+        for number in collection.buckets.chunks_exact_mut(limbs) {
+            number.copy_from_slice(&one);
+        }
+        for first in (begin..end).step_by(at_a_time) {
+            collection.fill(first..end.min(first + at_a_time), begin);
+        }
+        let totals = collection.totals(end - begin, &one);
+        combine(modulus, &totals, window, &mut power);
+        end = begin;
     }
-    let totals = collection.totals(sets, &one);
-    combine(modulus, &totals, window, out);
+    scrubbed(|| modulus.mul(&[Limb::ONE], &power, out));
 }
 
-/// The same by products of a few powers each, which share their squarings.
+/// Multiplies `power`, in Montgomery form, by products of a few powers each, which share their
+/// squarings.
 fn share_squarings(
     engine: &dyn PowerEngine,
     modulus: ModulusRef<'_>,
     [bases, exponents]: [&[&[Limb]]; 2],
     bits: u32,
-    out: &mut [Limb],
+    power: &mut [Limb],
 ) {
     let size = bases.len().div_ceil(PARTS);
     let parts = bases.len().div_ceil(size);
@@ -101,23 +117,24 @@ fn share_squarings(
     let bases = bases.iter().copied().chain(iter::repeat(&[Limb::ONE][..]));
     let terms = bases.zip(padded.chunks_exact(limbs));
     let terms: Vec<_> = terms.map(|(base, exponent)| [base, exponent]).collect();
-    let mut products = Secret::new(vec![Limb::ZERO; parts * out.len()]);
+    let mut products = Secret::new(vec![Limb::ZERO; parts * power.len()]);
     engine.multi_powers(MultiPowers {
         moduli: &vec![modulus; parts],
         terms: &terms,
         exponent_bits: &vec![bits; size],
-        out: &mut products.chunks_exact_mut(out.len()).collect::<Vec<_>>(),
+        out: &mut products.chunks_exact_mut(power.len()).collect::<Vec<_>>(),
     });
-    combine(modulus, &products, 0, out);
+    combine(modulus, &products, 0, power);
 }
 
-/// The length of a digit that takes least time for `count` exponents of `bits` bits.
-fn window_bits(count: usize, bits: u32) -> u32 {
+/// The length of a digit that takes least time for exponents of up to `bits` bits, and of
+/// `total_bits` together.
+fn window_bits(total_bits: u64, bits: u32) -> u32 {
     let time = |window: &u32| {
         let sets = u64::from(bits.div_ceil(*window));
-        sets * count as u64 + ((2 * sets + ROUND) << *window)
+        total_bits / u64::from(*window) + ((2 * sets + ROUND) << *window)
     };
-    let windows = 1..=LARGEST_WINDOW;
+    let windows = 1..=LARGEST_WINDOW.min(bits);
     windows.min_by_key(time).expect("a window")
 }
 
@@ -130,7 +147,7 @@ struct Member {
     number: u32,
 }
 
-/// The buckets of all sets, and the means to fill them.
+/// The buckets of some sets, and the means to fill them.
 struct Collection<'a> {
     engine: &'a dyn PowerEngine,
     modulus: ModulusRef<'a>,
@@ -141,14 +158,15 @@ struct Collection<'a> {
     bases: Secret<Vec<u64>>,
     /// Memory for the products of a range of sets.
     products: Secret<Vec<u64>>,
-    /// The digit is the low part of the index, the set the high part. An empty bucket is 1.
+    /// Those of the sets in memory. The digit is the low part of the index, the set the high part.
+    /// An empty bucket is 1.
     buckets: Secret<Vec<u64>>,
 }
 
 impl Collection<'_> {
-    /// Fills the buckets of a range of sets.
-    fn fill(&mut self, sets: Range<usize>) {
-        let first_bucket = sets.start << self.window;
+    /// Fills the buckets of a range of sets. The first set in memory is `begin`.
+    fn fill(&mut self, sets: Range<usize>, begin: usize) {
+        let first_bucket = (sets.start - begin) << self.window;
         let mut members = self.members(sets);
         let mut done = 0;
         loop {
@@ -194,7 +212,7 @@ impl Collection<'_> {
         members
     }
 
-    /// The product of `bucket[d]^d` of each set, in ordinary form.
+    /// The product of `bucket[d]^d` of each of the first `sets` sets in memory, in ordinary form.
     fn totals(&self, sets: usize, one: &[u64]) -> Secret<Vec<Limb>> {
         // The running products of all sets, then the totals.
         let mut values = repeated(one, 2 * sets);
@@ -262,20 +280,21 @@ fn digit_at(limbs: &[Limb], low: u32, bits: u32) -> usize {
     (value & mask) as usize
 }
 
-/// Sets `out` to the product of `totals[i] ^ 2^(i * window)`.
-fn combine(modulus: ModulusRef<'_>, totals: &[Limb], window: u32, out: &mut [Limb]) {
-    let mut numbers = Secret::new(vec![Limb::ZERO; 3 * out.len()]);
-    let [mut power, mut spare, factor] = parts(&mut numbers);
+/// From the last total to the first, raises `power`, in Montgomery form, to `2^window` and
+/// multiplies it by the total.
+fn combine(modulus: ModulusRef<'_>, totals: &[Limb], window: u32, power: &mut [Limb]) {
+    let mut numbers = Secret::new(vec![Limb::ZERO; 3 * power.len()]);
+    let [mut value, mut spare, factor] = parts(&mut numbers);
     scrubbed(|| {
-        modulus.enter(&[Limb::ONE], power);
-        for total in totals.chunks_exact(out.len()).rev() {
+        value.copy_from_slice(power);
+        for total in totals.chunks_exact(power.len()).rev() {
             for _ in 0..window {
-                modulus.square(&mut power, &mut spare);
+                modulus.square(&mut value, &mut spare);
             }
             modulus.enter(total, factor);
-            modulus.multiply(&mut power, factor, &mut spare);
+            modulus.multiply(&mut value, factor, &mut spare);
         }
-        modulus.mul(&[Limb::ONE], power, out);
+        power.copy_from_slice(value);
     });
 }
 
@@ -304,10 +323,12 @@ mod tests {
 
     #[test]
     fn more_terms_have_wider_digits() {
-        let windows = [128, 1024, 16_384, 1 << 20].map(|count| window_bits(count, 128));
+        let windows = [128, 1024, 16_384, 1 << 20].map(|count: u64| window_bits(128 * count, 128));
         assert!(windows.is_sorted(), "{windows:?}");
         assert!(windows[0] >= 3 && windows[3] >= 12, "{windows:?}");
-        assert_eq!(window_bits(usize::MAX >> 40, 1), 1);
+        assert_eq!(window_bits(1 << 24, 1), 1);
+        // A single long exponent among short ones does not need many buckets.
+        assert!(window_bits((1 << 20) + 191 * 16, 1 << 20) <= 2);
     }
 
     #[test]

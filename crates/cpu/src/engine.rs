@@ -103,7 +103,7 @@ impl AnyEngine {
     fn for_products(&self, moduli: Moduli<'_>, once: bool) -> &dyn Engine {
         const FEWEST_POWERS: usize = 2;
         const FEWEST_PRODUCTS: usize = 16;
-        let has_pairs = self.simd().is_some_and(|simd| simd.profile().last_products);
+        let has_pairs = self.simd().is_some_and(|simd| simd.profile().has_pairs);
         let is_wide = |modulus: &ModulusRef<'_>| modulus.bits() >= 1024;
         let fewest = match once {
             false if has_pairs => 1,

@@ -70,7 +70,8 @@ type Last = Lanes4<Token>;
 /// x86-64 with BMI2 and ADX (Intel since Broadwell, AMD since Zen).
 ///
 /// Moduli of up to 16,384 bits are served; wider ones fail with
-/// [`Error::ModulusWidth`](batch_modexp_core::Error::ModulusWidth). An instance costs the same whatever its neighbours are, so different moduli may stand side by side.
+/// [`Error::ModulusWidth`](batch_modexp_core::Error::ModulusWidth). An instance costs the same
+/// whatever its neighbours are, so different moduli may stand side by side.
 /// Instances of equal width should stand together: each change of width starts new vectors.
 ///
 /// ```

@@ -3,13 +3,15 @@
 
 mod products;
 
+use core::fmt;
+
 pub(crate) use self::products::ProductCounts;
 
 /// The cost of a group of lanes, at any width: the unit of cost.
 const GROUP: u64 = 1000;
 
 /// The constants of one engine. A new engine has its own.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Profile {
     /// The engine's name, for users.
     pub(crate) name: &'static str,
@@ -18,8 +20,9 @@ pub(crate) struct Profile {
     /// The cost of this many last instances of a batch, of this width in bits, apart from groups;
     /// where that is an option.
     last_cost: fn(u32, usize) -> Option<u64>,
-    /// Whether products, remainders and public powers take that way too, if there are so few.
-    pub(crate) last_products: bool,
+    /// Whether those instances are pairs, which also compute products, remainders and public powers
+    /// if there are so few.
+    pub(crate) has_pairs: bool,
     /// The widest modulus, in bits, for which [`Serial`](batch_modexp_core::Serial) computes one
     /// instance faster than a group of lanes. Two instances are faster in lanes at every width.
     single_on_serial: u32,
@@ -27,6 +30,13 @@ pub(crate) struct Profile {
     pub(crate) products: &'static [ProductCounts],
     /// See [`Engine::trial_division_bound`](batch_modexp_core::engine::Engine::trial_division_bound).
     pub(crate) trial_division_bound: u32,
+}
+
+/// Only the name: the rest is the same for all of this name.
+impl fmt::Debug for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
 }
 
 impl Profile {
@@ -73,7 +83,7 @@ pub(crate) const IFMA: Profile = Profile {
         let (_, pair) = IN_PAIRS.iter().find(|(largest, _)| bits <= *largest)?;
         Some((*pair)? * count.div_ceil(2) as u64)
     },
-    last_products: true,
+    has_pairs: true,
     single_on_serial: 320,
     products: &products::IFMA,
     trial_division_bound: 1 << 14,
@@ -88,7 +98,7 @@ pub(crate) const IFMA_FOUR: Profile = Profile {
         let (_, one) = AFTER_IFMA.iter().find(|(largest, _)| bits <= *largest)?;
         (count == 1 && bits.is_multiple_of(TILE)).then_some(*one)
     },
-    last_products: false,
+    has_pairs: false,
     products: &products::FMA,
     ..IFMA
 };
@@ -101,7 +111,7 @@ pub(crate) const FMA: Profile = Profile {
         let (_, one) = AFTER_FMA.iter().find(|(largest, _)| bits <= *largest)?;
         Some((*one)? * count as u64)
     },
-    last_products: false,
+    has_pairs: false,
     single_on_serial: 960,
     products: &products::FMA,
     trial_division_bound: 1 << 16,

@@ -19,10 +19,14 @@ pub(crate) fn hash(name: &str) -> PyResult<Hash> {
         "sha3_256" => Ok(Hash::Sha3_256),
         "sha3_384" => Ok(Hash::Sha3_384),
         "sha3_512" => Ok(Hash::Sha3_512),
-        _ => Err(error::plain(format!(
-            "hash is {name:?}; take \"sha256\", \"sha384\", \"sha512\" or another SHA-2 or SHA-3 of hashlib"
-        ))),
+        _ => Err(unknown_hash("hash", name)),
     }
+}
+
+fn unknown_hash(argument: &str, name: &str) -> PyErr {
+    error::plain(format!(
+        "{argument} is {name:?}; take \"sha256\", \"sha384\", \"sha512\" or another SHA-2 or SHA-3 of hashlib"
+    ))
 }
 
 /// The signature scheme with these names. Without `salt_length` a salt is as long as a digest.
@@ -69,10 +73,13 @@ pub(crate) fn label(label: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Octets>
 }
 
 /// The hash function of OAEP with this name, as in hashlib.
-fn oaep_hash(name: &str) -> PyResult<OaepHash> {
+fn oaep_hash(argument: &str, name: &str) -> PyResult<OaepHash> {
     match name {
         "sha1" => Ok(OaepHash::Sha1),
-        _ => hash(name).map(OaepHash::from),
+        _ => match hash(name) {
+            Ok(hash) => Ok(hash.into()),
+            Err(_) => Err(unknown_hash(argument, name)),
+        },
     }
 }
 
@@ -80,23 +87,26 @@ fn oaep_hash(name: &str) -> PyResult<OaepHash> {
 /// mask generation is the same.
 pub(crate) fn encryption<'l>(
     padding: &str,
-    hash: &str,
+    hash_name: &str,
     mgf_hash: Option<&str>,
     label: &'l Option<Octets>,
 ) -> PyResult<AnyEncryptionScheme<'l>> {
-    let oaep = AnyEncryptionScheme::Oaep {
-        hash: oaep_hash(hash)?,
-        mgf_hash: oaep_hash(mgf_hash.unwrap_or(hash))?,
-        label: label.as_deref().unwrap_or_default(),
-    };
-    let has_label = label.as_deref().is_some_and(|label| !label.is_empty());
+    let label = label.as_deref().unwrap_or_default();
     match padding {
-        "oaep" => Ok(oaep),
-        "pkcs1v15" if has_label => Err(error::plain("padding \"pkcs1v15\" has no label")),
+        "oaep" => {
+            let hash = oaep_hash("hash", hash_name)?;
+            let mgf_hash = mgf_hash.map(|name| oaep_hash("mgf_hash", name));
+            Ok(AnyEncryptionScheme::Oaep {
+                hash,
+                mgf_hash: mgf_hash.transpose()?.unwrap_or(hash),
+                label,
+            })
+        }
+        "pkcs1v15" if !label.is_empty() => Err(error::plain("padding \"pkcs1v15\" has no label")),
         "pkcs1v15" if mgf_hash.is_some() => {
             Err(error::plain("padding \"pkcs1v15\" has no mgf_hash"))
         }
-        "pkcs1v15" => Ok(AnyEncryptionScheme::Pkcs1v15),
+        "pkcs1v15" => hash(hash_name).map(|_| AnyEncryptionScheme::Pkcs1v15),
         _ => Err(error::plain(format!(
             "padding is {padding:?}; take \"oaep\" or \"pkcs1v15\""
         ))),

@@ -348,11 +348,13 @@ def test_arguments_that_do_not_fit(key):
         lambda: key.sign_list([b""], hash="sha1"),
         lambda: public.encrypt_list([b""], "pkcs1v15", label=b"a"),
         lambda: public.encrypt_list([b""], "pkcs1v15", mgf_hash="sha256"),
-        lambda: public.encrypt_list([b""], mgf_hash="md5"),
+        lambda: public.encrypt_list([b""], "pkcs1v15", "sha1"),
         lambda: public.verify_list([b""], [b""], "pkcs1v15", salt_length="any"),
     ):
         with pytest.raises(batch_modexp.Error):
             call()
+    with pytest.raises(batch_modexp.Error, match="mgf_hash is \"md5\""):
+        public.encrypt_list([b""], mgf_hash="md5")
     with pytest.raises(ValueError, match="messages has 1 items and signatures has 0"):
         public.verify_list([b""], [])
     with pytest.raises(TypeError, match=r"messages\[1\]: .*'str'"):

@@ -90,16 +90,6 @@ pub(super) fn blind(
     Operands { bases, factors }
 }
 
-/// Multiplies the powers of the bases by the factors, modulo the n of `keys`.
-pub(super) fn unblind(
-    engine: &dyn Engine,
-    keys: &[&KeyHandle],
-    powers: &[Limb],
-    factors: &[Limb],
-) -> Secret<Vec<Limb>> {
-    engine.products(&moduli(keys), powers, factors)
-}
-
 /// Draws a random number from 1 to n - 1, for an n of `n_bits` bits; `octets` is scratch memory as
 /// long as n.
 ///

@@ -43,9 +43,9 @@ pub trait MultiExpVartime: HasPowerEngine {
     /// modulus`. The result gets the width of the modulus.
     ///
     /// For n terms with exponents of up to b bits, and digits of w bits, there are about
-    /// `b/w * (n + 2^(w+1))` products and b squarings. The products use lanes and threads; the
-    /// squarings run on the calling thread. The fastest w is chosen. Temporary memory holds about
-    /// `2n + b/w * 2^w` numbers, and at most 4,096 more.
+    /// `b/w * (n + 2^(w+1))` products and b squarings, fewer if most exponents are shorter. The
+    /// products use lanes and threads; the squarings run on the calling thread. The fastest w is
+    /// chosen. Temporary memory holds about 4n numbers, and at most 6,144 more.
     ///
     /// # Errors
     ///

@@ -52,7 +52,7 @@ impl<L: Lanes, R: Lanes> LaneEngine<L, R> {
 
     /// The lanes for products modulo so few moduli that none of them is computed in groups.
     fn last_for_products(&self, moduli: Moduli<'_>) -> Option<R> {
-        let are_last = self.profile.last_products && self.last_of(moduli) == moduli.len();
+        let are_last = self.profile.has_pairs && self.last_of(moduli) == moduli.len();
         self.last.filter(|_| are_last)
     }
 }

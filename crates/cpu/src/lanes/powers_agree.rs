@@ -16,7 +16,7 @@ use crypto_bigint::{Choice, CtEq, Limb};
 use zeroize::Zeroize;
 
 use super::convert::MAX_COUNT;
-use super::reduce::{Halves, add, negate};
+use super::reduce::{LowHigh, add, negate};
 use super::workspace::{Buffer, Workspace};
 use super::{Lanes, Modulus};
 
@@ -45,7 +45,7 @@ pub(crate) fn powers_agree<L: Lanes>(lanes: L, comparison: &Comparison<'_>) -> V
     );
     scrubbed(|| {
         let mut sides = [(); 2].map(|()| Side::new(lanes, half));
-        let mut numbers = [(); 2].map(|()| Halves::new(&sides[0].workspace));
+        let mut numbers = [(); 2].map(|()| LowHigh::new(&sides[0].workspace));
         for start in (0..count).step_by(L::COUNT) {
             let group = start..(start + L::COUNT).min(count);
             let flat = group.start * size..group.end * size;
@@ -71,7 +71,7 @@ struct Side<'a, L: Lanes> {
     workspace: Workspace<'a, L>,
     /// The bits of the factors' limbs.
     width: u32,
-    /// `S^2` modulo the factors: see [`Halves`].
+    /// `S^2` modulo the factors: see [`LowHigh`].
     s2: Buffer<L::Limb>,
     /// The multiples and their constants.
     multiple: Buffer<L::Limb>,
@@ -135,7 +135,7 @@ impl<'a, L: Lanes> Side<'a, L> {
     fn compare(
         &mut self,
         exponent: Exponent<'_>,
-        [bases, expected]: &[Halves<L>; 2],
+        [bases, expected]: &[LowHigh<L>; 2],
         verdict: &mut [Choice; MAX_COUNT],
     ) {
         let (lanes, mut x) = (self.workspace.lanes, self.workspace.operands());

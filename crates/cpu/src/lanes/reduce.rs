@@ -22,7 +22,7 @@ pub(crate) fn reduce<L: Lanes>(lanes: L, moduli: Moduli<'_>, numbers: &[Limb], o
     let width = first.bits();
     scrubbed(|| {
         let mut workspace = Workspace::new(lanes, L::limb_count(width + HEADROOM));
-        let mut halves = Halves::new(&workspace);
+        let mut halves = LowHigh::new(&workspace);
         // R modulo the moduli: a product with it only reduces.
         let mut r = Buffer::zeros(workspace.limbs());
         let numbers = numbers.chunks(L::COUNT * size);
@@ -48,11 +48,11 @@ pub(crate) fn reduce<L: Lanes>(lanes: L, moduli: Moduli<'_>, numbers: &[Limb], o
 ///
 /// With `S = 2^width` and `R = S * 2^excess`, the high half is stored times `2^excess`. A
 /// multiplication by S^2 then gives `high * S`, its value in the number.
-pub(super) struct Halves<L: Lanes> {
+pub(super) struct LowHigh<L: Lanes> {
     low_and_high: Buffer<L::Limb>,
 }
 
-impl<L: Lanes> Halves<L> {
+impl<L: Lanes> LowHigh<L> {
     pub(super) fn new(workspace: &Workspace<'_, L>) -> Self {
         Self {
             low_and_high: Buffer::zeros(2 * workspace.limbs()),
