@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(draws, 0);
     }
 
-    /// The limit leaves room for the numbers that the factors of e reject.
+    /// The limit counts the numbers that the factors of e reject.
     #[test]
     fn more_draws_for_more_factors() {
         let draws = |factors: &[u32], is_safe| {
