@@ -21,7 +21,7 @@ fn terms(rng: &mut ChaCha20Rng, count: usize, modulus: &BigUint, width: u32, bit
     let bases = [
         1u8.into(),
         modulus - 1u8,
-        modulus.clone() % power_of_two(width),
+        (modulus + 1u8) % power_of_two(width),
         all_ones(width),
     ];
     let exponents = [
@@ -34,6 +34,11 @@ fn terms(rng: &mut ChaCha20Rng, count: usize, modulus: &BigUint, width: u32, bit
         let base = match i % 7 {
             0 => bases[i / 7 % bases.len()].clone(),
             _ => rng.random_biguint(width.into()),
+        };
+        // A factor of 0 would hide all others.
+        let base = match (&base % modulus).bits() {
+            0 => 1u8.into(),
+            _ => base,
         };
         let exponent = match i % 5 {
             0 => exponents[i / 5 % exponents.len()].clone(),
@@ -79,6 +84,13 @@ fn check(backend: &impl MultiExpVartime, terms: &Terms, modulus: &BigUint, width
     assert_eq!(product.bits_precision(), width);
 }
 
+/// The same, and the product is not 0, as that of a wrong factor could be too.
+#[track_caller]
+fn check_not_zero(backend: &impl MultiExpVartime, terms: &Terms, modulus: &BigUint, width: u32) {
+    assert_ne!(expected(terms, modulus), BigUint::ZERO);
+    check(backend, terms, modulus, width);
+}
+
 /// Runs all tests of this file.
 pub fn all(backend: &impl MultiExpVartime) {
     numbers_of_terms(backend);
@@ -93,7 +105,7 @@ fn numbers_of_terms(backend: &impl MultiExpVartime) {
     let mut rng = rng();
     let modulus = rng.random_biguint(256) | power_of_two(255) | BigUint::from(1u8);
     for count in [0, 1, 2, 7, 8, 9, 64, MANY - 1, MANY, 300, 5000] {
-        check(
+        check_not_zero(
             backend,
             &terms(&mut rng, count, &modulus, 256, 128),
             &modulus,
@@ -108,7 +120,7 @@ fn one_long_exponent(backend: &impl MultiExpVartime) {
     let modulus = rng.random_biguint(128) | power_of_two(127) | BigUint::from(1u8);
     let mut terms = terms(&mut rng, MANY, &modulus, 128, 24);
     terms[100].1 = rng.random_biguint(10_000);
-    check(backend, &terms, &modulus, 128);
+    check_not_zero(backend, &terms, &modulus, 128);
 }
 
 fn edge_cases(backend: &impl MultiExpVartime) {
@@ -142,7 +154,7 @@ fn lengths(backend: &impl MultiExpVartime) {
     let modulus = rng.random_biguint(512) | power_of_two(511) | BigUint::from(1u8);
     for bits in [1, 2, 13, 63, 64, 65, 256, 700] {
         for count in [6, MANY + 20] {
-            check(
+            check_not_zero(
                 backend,
                 &terms(&mut rng, count, &modulus, 512, bits),
                 &modulus,
@@ -166,6 +178,7 @@ fn fixed_width(backend: &impl MultiExpVartime) {
         .collect();
     let params = FixedMontyParams::new(Odd::new(to_fixed::<16>(&modulus)).unwrap());
     let product = backend.multi_exp_vartime(&batch, &params).unwrap();
+    assert_ne!(to_big(&product), BigUint::ZERO);
     assert_eq!(to_big(&product), expected(&terms, &modulus));
 
     let params = FixedMontyParams::new(Odd::new(U512::ONE).unwrap());

@@ -217,7 +217,8 @@ impl Collection<'_> {
         // The running products of all sets, then the totals.
         let mut values = repeated(one, 2 * sets);
         let mut products = repeated(one, 2 * sets);
-        let value = |index: usize| ((sets << self.window) + index) as u32;
+        let buckets = self.buckets.len() / self.limbs;
+        let value = |index: usize| (buckets + index) as u32;
         for digit in (0..1 << self.window).rev() {
             let running = (0..sets).map(|set| [value(set), ((set << self.window) + digit) as u32]);
             // Those of the round before, so that all products of a round are independent.
