@@ -44,7 +44,7 @@ const SAMPLE: usize = 10;
 const TABLE_BYTES: usize = 128 << 20;
 
 /// The tested side.
-trait Subject {
+trait Subject: BatchModExp<BoxedUint, Error = batch_modexp::Error> {
     /// Powers of one base by a table.
     fn fixed(
         &self,
@@ -55,7 +55,11 @@ trait Subject {
     ) -> Vec<BoxedUint>;
 
     /// Powers of many bases.
-    fn powers(&self, batch: &[ModExp<'_, BoxedUint>], bits: u32) -> Vec<BoxedUint>;
+    fn powers(&self, batch: &[ModExp<'_, BoxedUint>], bits: u32) -> Vec<BoxedUint> {
+        let mut out = zeros(batch.len());
+        self.batch_mod_exp(batch, bits, &mut out).unwrap();
+        out
+    }
 }
 
 fn zeros(count: usize) -> Vec<BoxedUint> {
@@ -83,12 +87,6 @@ impl Subject for Cuda {
             .unwrap();
         out
     }
-
-    fn powers(&self, batch: &[ModExp<'_, BoxedUint>], bits: u32) -> Vec<BoxedUint> {
-        let mut out = zeros(batch.len());
-        self.batch_mod_exp(batch, bits, &mut out).unwrap();
-        out
-    }
 }
 
 impl Subject for Serial {
@@ -103,12 +101,6 @@ impl Subject for Serial {
         let mut out = zeros(exponents.len());
         self.batch_fixed_base_exp(&table.unwrap(), exponents, bits, &mut out)
             .unwrap();
-        out
-    }
-
-    fn powers(&self, batch: &[ModExp<'_, BoxedUint>], bits: u32) -> Vec<BoxedUint> {
-        let mut out = zeros(batch.len());
-        self.batch_mod_exp(batch, bits, &mut out).unwrap();
         out
     }
 }
@@ -375,8 +367,21 @@ fn a_wrong_result_is_found() {
     fixed_bases(&mut comparison, &Wrong, &cpu, 1, 40);
 }
 
-/// Computes one power wrongly.
+/// Computes one power by a table wrongly.
 struct Wrong;
+
+impl BatchModExp<BoxedUint> for Wrong {
+    type Error = batch_modexp::Error;
+
+    fn batch_mod_exp(
+        &self,
+        batch: &[ModExp<'_, BoxedUint>],
+        bits: u32,
+        out: &mut [BoxedUint],
+    ) -> Result<(), Self::Error> {
+        Serial.batch_mod_exp(batch, bits, out)
+    }
+}
 
 impl Subject for Wrong {
     fn fixed(
@@ -389,9 +394,5 @@ impl Subject for Wrong {
         let mut out = Serial.fixed(base, params, exponents, bits);
         out[33].as_mut_limbs()[0].0 ^= 1;
         out
-    }
-
-    fn powers(&self, batch: &[ModExp<'_, BoxedUint>], bits: u32) -> Vec<BoxedUint> {
-        Serial.powers(batch, bits)
     }
 }

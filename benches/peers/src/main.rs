@@ -150,7 +150,11 @@ fn main() -> ExitCode {
         &in_protocols,
     ];
     if tables.iter().all(|wanted| wanted.is_empty()) {
-        eprintln!("error: signatures are measured for keys of {KEY_BITS:?} bits only");
+        eprintln!(
+            "error: no table for these --bits; there are those of keys of {KEY_BITS:?} bits, \
+             exponentiations of {WIDTHS:?}, and powers of {:?}",
+            powers::WIDTHS
+        );
         return ExitCode::from(2);
     }
     machine::describe(core);

@@ -94,7 +94,7 @@ impl<B: HasPowerEngine + Sync> PowerEngine for Parallel<B> {
 
     fn enter(&self, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]) {
         let limbs = self.table_form(modulus.bits()).limbs;
-        let share = self.share_of_pairs(modulus.bits(), numbers.len());
+        let share = share(self.threads(), modulus.bits(), numbers.len());
         let shares = numbers.chunks(share).zip(out.chunks_mut(share * limbs));
         self.each(shares, |(numbers, out)| {
             self.inner.power_engine().enter(modulus, numbers, out);
@@ -109,7 +109,7 @@ impl<B: HasPowerEngine + Sync> PowerEngine for Parallel<B> {
             out,
         } = pairs;
         let limbs = self.table_form(modulus.bits()).limbs;
-        let share = self.share_of_pairs(modulus.bits(), pairs.len());
+        let share = share(self.threads(), modulus.bits(), pairs.len());
         let shares = pairs.chunks(share).zip(out.chunks_mut(share * limbs));
         self.each(shares, |(pairs, out)| {
             self.inner.power_engine().multiply_pairs(Pairs {
@@ -130,11 +130,6 @@ impl<B> Parallel<B> {
     /// A share of whole vectors for each thread.
     fn full_share(&self, len: usize) -> usize {
         len.div_ceil(self.threads()).max(1).next_multiple_of(LANES)
-    }
-
-    /// A share of products that is worth a thread.
-    fn share_of_pairs(&self, bits: u32, len: usize) -> usize {
-        share(self.threads(), bits, len)
     }
 
     /// Computes shares on all threads.
