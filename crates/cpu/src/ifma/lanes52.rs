@@ -199,8 +199,10 @@ impl Step {
         if !shares_suffice(squarings) {
             return Self::LookUpAfterwards;
         }
-        // A Zen 5 has ports for other operations, so squarings lose nothing between functions.
-        match unit.processor() != Processor::Other && size::is_squared_in_registers::<T>(limbs) {
+        // A Zen 5 has ports for other operations, so only short squarings lose time between
+        // functions.
+        let pays = unit.processor() != Processor::Other || limbs < 20;
+        match pays && size::is_squared_in_registers::<T>(limbs) {
             true => Self::InRegisters,
             false => Self::LookUpMeanwhile,
         }
@@ -209,10 +211,15 @@ impl Step {
 
 /// Whether entries of tables for numbers of `limbs` limbs have [halves](super::halves).
 ///
-/// On a Zen 4 multiply-adds are the bottleneck, so the fewest are the best. On others the look-up of
-/// entries that are twice as long takes more time than it saves.
+/// On a Zen 4 multiply-adds are the bottleneck, so the fewest are the best. On a Zen 5 the look-up of
+/// entries that are twice as long takes more time than it saves, except for long numbers; on Intel's
+/// processors it saves none.
 fn have_halves<T: Madd52>(unit: T, limbs: usize, window_bits: u32) -> bool {
-    let pays = unit.processor() == Processor::Zen4 && limbs >= 20;
+    let pays = match unit.processor() {
+        Processor::Zen4 => limbs >= 20,
+        Processor::Intel => false,
+        Processor::Other => limbs >= 40,
+    };
     pays && shares_suffice(window_bits) && size::may_have_halves::<T>(size::tile_len::<T>(limbs))
 }
 
