@@ -27,6 +27,17 @@ struct FixedTable {
     // For `leave`.
     __device__ __forceinline__ const u32* modulus(u64) const { return modulus_words; }
 
+    // Past the first-level cache, where rows would be displaced before another warp reads them. In
+    // assembly, so that the compiler does not move the read down to its use.
+    __device__ static __forceinline__ uint4 read(const unsigned char* from) {
+        uint4 words;
+        asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+                     : "l"(from)
+                     : "memory");
+        return words;
+    }
+
     // Makes the entries of a row the operand, for the digits of the lane's instances.
     __device__ __forceinline__ void take(int row, u32 digit_0, u32 digit_1, const W& w) const {
         const int lane = static_cast<int>(threadIdx.x) & 31;
@@ -37,12 +48,12 @@ struct FixedTable {
                              Table<W>::row(digit_0, column + 1), Table<W>::row(digit_1, column + 1)};
         uint4 ahead[AHEAD];
 #pragma unroll
-        for (int k = 0; k < AHEAD; k++) ahead[k] = read_global(from + k * SLOT_BYTES);
+        for (int k = 0; k < AHEAD; k++) ahead[k] = read(from + k * SLOT_BYTES);
 #pragma unroll
         for (int k = 0; k < READS; k++) {
             u32 word[2];
             Table<W>::multiply(word, rows, ahead[k % AHEAD]);
-            if (k + AHEAD < READS) ahead[k % AHEAD] = read_global(from + (k + AHEAD) * SLOT_BYTES);
+            if (k + AHEAD < READS) ahead[k % AHEAD] = read(from + (k + AHEAD) * SLOT_BYTES);
             const bool in_b = k < S::SLOTS;
             (in_b ? w.operand_b : w.operand_a)[in_b ? k : k - S::SLOTS] = make_uint2(word[0], word[1]);
         }
