@@ -34,6 +34,7 @@
 pub mod backend;
 mod batch;
 pub mod blind;
+mod compute;
 mod decryptor;
 mod encryption;
 mod encryptor;
@@ -43,13 +44,12 @@ mod hash;
 pub mod hazmat;
 mod key;
 mod keygen;
+mod limbs;
 #[cfg(all(test, feature = "std", feature = "rsa-compat", target_arch = "x86_64"))]
 mod memcheck;
-mod octets;
 mod output;
 mod private_op;
 mod random;
-mod representative;
 mod scheme;
 mod signature;
 mod signatures;

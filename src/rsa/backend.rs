@@ -6,7 +6,6 @@ mod auto;
 mod cuda;
 mod host;
 
-use alloc::vec::Vec;
 use core::fmt;
 use core::num::NonZeroUsize;
 
@@ -14,13 +13,11 @@ use batch_modexp_core::Serial;
 use batch_modexp_core::engine::Engine;
 pub use batch_modexp_core::engine::SecretPowers;
 pub use batch_modexp_core::monty::ModulusRef;
-use batch_modexp_core::secret::Secret;
 
-use super::batch::{Batch, Key, Operations, Positions, Source, moduli, sort};
+use super::batch::{Operations, moduli};
 use super::error::Error;
-use super::output::{Buffers, Outputs, Size, Slots};
+use super::output::Slots;
 use super::private_op::{self, EncodedItems};
-use super::random::Streams;
 
 /// The most items that a thread computes at a time. More would not fit into a cache.
 const ITEMS_AT_A_TIME: usize = 512;
@@ -100,61 +97,6 @@ pub trait RsaBackend {
     fn per_host_thread(&self) -> Option<PerThread<'_>> {
         self.per_thread()
     }
-}
-
-/// Computes one operation for each of `count` items: private ones or public ones by the type of the
-/// source's keys. Returns the outputs that `source` makes of the results; those of private operations
-/// have passed their check.
-///
-/// `is_blinded` blinds the bases of private operations and requires `streams`.
-///
-/// # Errors
-///
-/// [`Error::Rng`], or the backend's error if it failed as a whole.
-pub(super) fn compute<K: Key, B: RsaBackend + ?Sized>(
-    backend: &B,
-    count: usize,
-    source: &impl Source<K>,
-    streams: &Streams,
-    is_blinded: bool,
-) -> Result<Secret<Outputs>, Error> {
-    let keys: Vec<&K> = (0..count).map(|position| source.key(position)).collect();
-    let (positions, classes) = sort(&keys);
-    let keys = match &positions {
-        Positions::Same => keys,
-        Positions::Sorted([positions, _]) => positions.iter().map(|&i| keys[i]).collect(),
-    };
-    let sizes = classes.iter().map(|(_, range)| {
-        // Keys of one class may differ in length by some bits.
-        let lens = keys[range.clone()].iter().map(|key| source.output_len(key));
-        Size {
-            count: range.len(),
-            max_len: lens.max().unwrap_or(0),
-        }
-    });
-    let mut buffers = Buffers::new(sizes.collect());
-    for ((class, range), mut slots) in classes.into_iter().zip(buffers.slots()) {
-        let batch = Batch {
-            class,
-            keys: &keys[range.clone()],
-            positions: &positions,
-            first: range.start,
-            source,
-            streams,
-            is_blinded,
-        };
-        match backend.compute(Items::new(K::operations(batch), slots.reborrow())) {
-            // A backend's error about one item concerns its width. All numbers of a class are
-            // equally wide, so every item of the class gets it.
-            Err(error) if error.index().is_some() => {
-                for item in 0..range.len() {
-                    slots.fail(item, error.clone().at(batch.error_index(item)));
-                }
-            }
-            result => result?,
-        }
-    }
-    Ok(buffers.finish(&positions))
 }
 
 /// Items for a backend to compute: private operations, or public ones (verification and

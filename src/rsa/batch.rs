@@ -1,4 +1,4 @@
-//! Batches: items of many keys, sorted by key class.
+//! Batches: items with keys of one class, and where their numbers come from and results go.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -6,10 +6,11 @@ use core::ptr;
 
 use batch_modexp_core::engine::Exponent;
 use batch_modexp_core::monty::ModulusRef;
-use crypto_bigint::Limb;
+use crypto_bigint::{Choice, CtEq, Limb};
 
 use super::error::Error;
 use super::key::{Crt, KeyHandle, Private, PublicKey};
+use super::limbs::is_below;
 use super::random::{Randomness, Streams};
 
 /// Public properties that the keys of a class share.
@@ -154,32 +155,6 @@ pub(super) fn d_less_1(key: &KeyHandle) -> &[Limb] {
     }
 }
 
-/// The numbers that a source may make. Any other one fails its item.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Representatives {
-    /// Encodings of messages: below n, or else [`Error::Fault`].
-    Encodings,
-    /// Blocks from others, below n (RFC 8017, sections 5.1.2 and 5.2.1), or else
-    /// [`Error::BlockOutOfRange`].
-    BelowModulus,
-    /// Blocks from others, above 1 and below n - 1 (SP 800-56B Rev. 2, section 7.1.2).
-    Sp800_56b,
-}
-
-impl Representatives {
-    /// The error of any other number, for a batch of one and a modulus of `len` octets.
-    pub(super) fn error(self, len: usize) -> Error {
-        match self {
-            Self::Encodings => Error::Fault { index: 0 },
-            Self::BelowModulus | Self::Sp800_56b => Error::BlockOutOfRange {
-                index: 0,
-                len,
-                expected: len,
-            },
-        }
-    }
-}
-
 /// Provides encoded messages, and receives the results of private or public operations with keys
 /// `K`. All methods are called from any thread, and again for an item that is recomputed after a
 /// device was lost. The index in an error is ignored; the caller sets it.
@@ -188,8 +163,8 @@ pub(super) trait Source<K: Key>: Sync {
     fn key(&self, position: usize) -> &K;
 
     /// The numbers that [`encode`](Self::encode) may write.
-    fn accepted(&self) -> Representatives {
-        Representatives::Encodings
+    fn accepted(&self) -> Accepted {
+        Accepted::Encodings
     }
 
     /// Writes the encoded message of the item at `position`: a number, most significant octet first,
@@ -220,6 +195,93 @@ pub(super) trait Source<K: Key>: Sync {
         let _ = (position, key);
         output.copy_from_slice(result);
         Ok(result.len())
+    }
+}
+
+/// The numbers that a source may make. Any other one fails its item.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Accepted {
+    /// Encodings of messages: below n, or else [`Error::Fault`].
+    Encodings,
+    /// Blocks from others, below n (RFC 8017, sections 5.1.2 and 5.2.1), or else
+    /// [`Error::BlockOutOfRange`].
+    BelowModulus,
+    /// Blocks from others, above 1 and below n - 1 (SP 800-56B Rev. 2, section 7.1.2).
+    Sp800_56b,
+}
+
+impl Accepted {
+    /// Whether a number is accepted for the modulus `n`, in constant time.
+    pub(super) fn includes(self, number: &[Limb], n: &[Limb]) -> Choice {
+        let is_below = is_below(number, n);
+        match self {
+            Self::Encodings | Self::BelowModulus => is_below,
+            Self::Sp800_56b => {
+                let (low, high) = (number[0], number.iter().zip(n).skip(1));
+                // No bits but the lowest one: 0 and 1.
+                let above_1 = high
+                    .clone()
+                    .fold(low & !Limb::ONE, |bits, (a, _)| bits | *a);
+                // n is odd, so n - 1 differs from it in the lowest bit.
+                let from_last = high.fold(low ^ n[0] ^ Limb::ONE, |bits, (a, b)| bits | (*a ^ *b));
+                is_below & !above_1.ct_eq(&Limb::ZERO) & !from_last.ct_eq(&Limb::ZERO)
+            }
+        }
+    }
+
+    /// The error of any other number, for a batch of one and a modulus of `len` octets.
+    pub(super) fn error(self, len: usize) -> Error {
+        match self {
+            Self::Encodings => Error::Fault { index: 0 },
+            Self::BelowModulus | Self::Sp800_56b => Error::BlockOutOfRange {
+                index: 0,
+                len,
+                expected: len,
+            },
+        }
+    }
+}
+
+/// Copies a block that should be as long as the modulus. The error is that of a batch of one.
+pub(super) fn copy_block(block: &[u8], em: &mut [u8]) -> Result<(), Error> {
+    if block.len() != em.len() {
+        return Err(Error::BlockOutOfRange {
+            index: 0,
+            len: block.len(),
+            expected: em.len(),
+        });
+    }
+    em.copy_from_slice(block);
+    Ok(())
+}
+
+/// A source of blocks from others, whose results are the caller's outputs.
+pub(super) struct Blocks<'f, 'b> {
+    /// The key and the block at each position of the batch.
+    pub(super) item: &'f (dyn Fn(usize) -> (&'b KeyHandle, &'b [u8]) + Sync),
+    pub(super) accepted: Accepted,
+    /// Fails if a key may not be used; the error is that of a batch of one.
+    pub(super) check_key: fn(&KeyHandle) -> Result<(), Error>,
+}
+
+impl Source<KeyHandle> for Blocks<'_, '_> {
+    fn key(&self, position: usize) -> &KeyHandle {
+        (self.item)(position).0
+    }
+
+    fn accepted(&self) -> Accepted {
+        self.accepted
+    }
+
+    fn encode(
+        &self,
+        position: usize,
+        key: &KeyHandle,
+        _: &mut Randomness,
+        em: &mut [u8],
+    ) -> Result<(), Error> {
+        (self.check_key)(key)?;
+        copy_block((self.item)(position).1, em)
     }
 }
 
@@ -317,34 +379,4 @@ impl Positions {
             }
         }
     }
-}
-
-/// Sorts items by key: returns their positions, and the range of each class.
-///
-/// Items of one key are adjacent, because a backend prepares each modulus once for a run.
-pub(super) fn sort<'a, K: Key>(keys: &[&'a K]) -> (Positions, Vec<(KeyClass<'a>, Range<usize>)>) {
-    // Sorts runs of items with one key, of which there are often few.
-    let mut start = 0;
-    let mut runs: Vec<_> = keys
-        .chunk_by(|a, b| a.address() == b.address())
-        .map(|run| {
-            start += run.len();
-            let class = run[0].class();
-            (class, run[0].address(), start - run.len(), run.len())
-        })
-        .collect();
-    if let [run] = &runs[..] {
-        return (Positions::Same, Vec::from([(run.0, 0..run.3)]));
-    }
-    runs.sort_unstable();
-
-    let mut positions = Vec::with_capacity(keys.len());
-    let mut classes = Vec::new();
-    for runs in runs.chunk_by(|a, b| a.0 == b.0) {
-        let first = positions.len();
-        positions.extend(runs.iter().flat_map(|run| run.2..run.2 + run.3));
-        classes.push((runs[0].0, first..positions.len()));
-    }
-    let copy = positions.clone();
-    (Positions::Sorted([positions, copy]), classes)
 }

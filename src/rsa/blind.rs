@@ -44,7 +44,8 @@ use rand_core::TryCryptoRng;
 use sha2::Sha384;
 
 use super::key::{PublicKey, Restriction};
-use super::scheme::{AnyScheme, Pss, Scheme};
+use super::scheme::sealed::Sealed;
+use super::scheme::{AnyScheme, Pss, permit};
 use crate::rsa::Error;
 
 mod client;
@@ -139,13 +140,7 @@ impl Variant {
     /// Fails if the key may not sign by this variant; the error is that of a batch of one.
     fn check_key(self, restriction: Restriction) -> Result<(), Error> {
         // Faster than the typed scheme, and an issuer asks for each item.
-        if AnyScheme::from(self.scheme()).is_permitted_by(restriction) {
-            return Ok(());
-        }
-        Err(Error::KeyRestricted {
-            index: 0,
-            restriction,
-        })
+        permit(restriction, AnyScheme::from(self.scheme()).narrowest())
     }
 }
 

@@ -3,12 +3,12 @@
 use batch_modexp_core::width::scrubbed;
 use rand_core::TryCryptoRng;
 
-use super::backend::{RsaBackend, compute};
-use super::batch::{Representatives, Source};
+use super::backend::RsaBackend;
+use super::batch::{Accepted, Source, copy_block};
+use super::compute::compute;
 use super::encryption::{AnyEncryptionScheme, EncryptionScheme, check_key};
 use super::key::KeyHandle;
 use super::random::{Randomness, Streams};
-use super::representative::copy_block;
 use super::signatures::SecretOctets;
 use crate::rsa::Error;
 
@@ -36,7 +36,7 @@ pub struct BatchDecryptor<B, S> {
     backend: B,
     scheme: S,
     blinding: bool,
-    accepted: Representatives,
+    accepted: Accepted,
 }
 
 impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
@@ -46,7 +46,7 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
             backend,
             scheme,
             blinding: true,
-            accepted: Representatives::BelowModulus,
+            accepted: Accepted::BelowModulus,
         }
     }
 
@@ -67,8 +67,8 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
     #[must_use]
     pub fn sp800_56b_range(mut self, on: bool) -> Self {
         self.accepted = match on {
-            true => Representatives::Sp800_56b,
-            false => Representatives::BelowModulus,
+            true => Accepted::Sp800_56b,
+            false => Accepted::BelowModulus,
         };
         self
     }
@@ -202,7 +202,7 @@ impl<B: RsaBackend> BatchDecryptor<B, AnyEncryptionScheme<'_>> {
 
 /// Takes representatives from ciphertexts, and decodes messages from the results.
 struct ToDecrypt<'f, 'c, S> {
-    accepted: Representatives,
+    accepted: Accepted,
     /// The item at each position of the batch.
     item: &'f (dyn Fn(usize) -> Item<'c, S> + Sync),
 }
@@ -215,7 +215,7 @@ impl<S: EncryptionScheme> Source<KeyHandle> for ToDecrypt<'_, '_, S> {
         (self.item)(position).0
     }
 
-    fn accepted(&self) -> Representatives {
+    fn accepted(&self) -> Accepted {
         self.accepted
     }
 

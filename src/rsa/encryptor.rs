@@ -1,11 +1,10 @@
 //! Encrypts messages under public keys.
 
-use core::fmt;
-
 use rand_core::TryCryptoRng;
 
-use super::backend::{RsaBackend, compute};
+use super::backend::RsaBackend;
 use super::batch::Source;
+use super::compute::compute;
 use super::encryption::{EncryptionScheme, check_key};
 use super::key::PublicKey;
 use super::random::{Randomness, Streams};
@@ -32,6 +31,7 @@ use crate::rsa::Error;
 /// assert_eq!((messages.get(0)?, messages.get(1)?), (&b"one"[..], &b"two"[..]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Debug)]
 pub struct BatchEncryptor<B, S> {
     backend: B,
     scheme: S,
@@ -100,15 +100,6 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchEncryptor<B, S> {
             item: &item,
         };
         compute(&self.backend, count, &source, &streams, false).map(Ciphertexts::new)
-    }
-}
-
-impl<B: fmt::Debug, S: fmt::Debug> fmt::Debug for BatchEncryptor<B, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BatchEncryptor")
-            .field("backend", &self.backend)
-            .field("scheme", &self.scheme)
-            .finish()
     }
 }
 

@@ -7,11 +7,10 @@
 use rand_core::TryCryptoRng;
 
 use super::backend::RsaBackend;
-use super::backend::compute;
-use super::batch::Representatives;
+use super::batch::{Accepted, Blocks};
+use super::compute::compute;
 use super::key::KeyHandle;
 use super::random::Streams;
-use super::representative::Blocks;
 use super::signatures::SecretOctets;
 use crate::rsa::Error;
 
@@ -49,7 +48,7 @@ where
     T: AsRef<[u8]> + Sync,
     R: TryCryptoRng + ?Sized,
 {
-    raw(backend, rng, blocks, Representatives::BelowModulus)
+    raw(backend, rng, blocks, Accepted::BelowModulus)
 }
 
 /// RSADP as in SP 800-56B (Rev. 2, section 7.1.2): [`rsasp1`] only for ciphertexts c with 1 < c <
@@ -68,14 +67,14 @@ where
     T: AsRef<[u8]> + Sync,
     R: TryCryptoRng + ?Sized,
 {
-    raw(backend, rng, ciphertexts, Representatives::Sp800_56b)
+    raw(backend, rng, ciphertexts, Accepted::Sp800_56b)
 }
 
 fn raw<B, T, R>(
     backend: &B,
     rng: Option<&mut R>,
     blocks: &[(&KeyHandle, T)],
-    accepted: Representatives,
+    accepted: Accepted,
 ) -> Result<SecretOctets, Error>
 where
     B: RsaBackend + ?Sized,

@@ -21,8 +21,8 @@ use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 use sha2::{Digest as _, Sha256};
 
 use super::backend::RsaBackend;
-use super::backend::compute;
-use super::batch::{Representatives, Source};
+use super::batch::{Accepted, Source};
+use super::compute::compute;
 use super::encryption::{oaep, pkcs1_v15};
 use super::hash::add_mask;
 use super::key::Private;
@@ -369,8 +369,8 @@ impl Source<KeyHandle> for RandomBlocks<'_> {
     }
 
     /// The range with the most comparisons.
-    fn accepted(&self) -> Representatives {
-        Representatives::Sp800_56b
+    fn accepted(&self) -> Accepted {
+        Accepted::Sp800_56b
     }
 
     fn encode(

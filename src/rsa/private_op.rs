@@ -8,23 +8,21 @@
 //! are public.
 
 pub(super) mod blinding;
-mod check;
 mod crt;
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::iter;
+use core::{iter, ptr};
 
-use batch_modexp_core::engine::{Engine, Moduli, SecretPowers};
+use batch_modexp_core::engine::{Comparison, Engine, Moduli, SecretPowers};
 use batch_modexp_core::secret::{Secret, reveal};
-use crypto_bigint::{Choice, CtEq, Limb};
+use crypto_bigint::Limb;
 
-use self::blinding::{BlindingNumbers, Operands};
-use self::check::is_below;
-use super::batch::{Batch, Key, Representatives, crt_values, d_less_1, moduli};
+use self::blinding::{Blinded, BlindingNumbers};
+use super::batch::{Batch, Key, crt_values, d_less_1, moduli};
 use super::error::Error;
 use super::key::{Crt, KeyHandle, PublicKey};
-use super::octets::{octets_to_limbs, write_octets};
+use super::limbs::{is_below, octets_to_limbs, write_octets};
 use super::output::Slots;
 
 /// Exponentiates on a backend. Its results are not trusted.
@@ -57,72 +55,48 @@ fn private_op(
     encoded: &EncodedItems<'_, KeyHandle>,
 ) -> Result<Secret<Vec<Limb>>, batch_modexp_core::Error> {
     let (class, keys) = (&encoded.batch.class, encoded.batch.keys);
-    let blinded = encoded.blind(engine);
-    let Operands { bases, factors } = blinded.unwrap_or_else(|| Operands::unblinded(&encoded.ems));
+    let n = moduli(keys);
+    let Blinded { bases, factors } = encoded.blind(engine);
     // b^(d - 1)
     let powers = match class.prime {
         Some(prime) => {
             let keys: Vec<&Crt> = keys.iter().map(crt_values).collect();
-            let moduli = crt::both(&keys, Crt::p, Crt::q);
+            let primes = crt::both(&keys, Crt::p, Crt::q);
             let exponents = crt::both(
                 &keys,
                 |key| key.dp_less_1.as_limbs(),
                 |key| key.dq_less_1.as_limbs(),
             );
             let residues = crt::reduce(engine, &keys, &bases);
-            let halves = powers(exponentiate, &moduli, &exponents, prime.bits, &residues)?;
+            let halves = secret_powers(exponentiate, &primes, &exponents, prime.bits, &residues)?;
             crt::recombine(engine, &keys, &halves, class.limbs())
         }
         None => {
             let exponents: Vec<_> = keys.iter().map(|key| d_less_1(key)).collect();
-            powers(
-                exponentiate,
-                &moduli(keys),
-                &exponents,
-                class.n_width,
-                &bases,
-            )?
+            secret_powers(exponentiate, &n, &exponents, class.n_width, &bases)?
         }
     };
     // f b^(d - 1) = m^d
-    Ok(engine.products(&moduli(keys), &powers, &factors))
+    Ok(engine.products(&n, &powers, &factors))
 }
 
 /// `bases[i]^exponents[i] mod moduli[i]` by the backend.
-fn powers(
+fn secret_powers(
     exponentiate: Exponentiate<'_>,
     moduli: Moduli<'_>,
     exponents: &[&[Limb]],
     exponent_bits: u32,
     bases: &[Limb],
 ) -> Result<Secret<Vec<Limb>>, batch_modexp_core::Error> {
-    let mut powers = Secret::new(vec![Limb::ZERO; bases.len()]);
+    let mut out = Secret::new(vec![Limb::ZERO; bases.len()]);
     exponentiate(SecretPowers {
         moduli,
         exponents,
         exponent_bits,
         bases,
-        out: &mut powers,
+        out: &mut out,
     })?;
-    Ok(powers)
-}
-
-/// Whether a source may make this number, for the modulus `n`.
-fn is_accepted(number: &[Limb], n: &[Limb], accepted: Representatives) -> Choice {
-    let is_below = is_below(number, n);
-    match accepted {
-        Representatives::Encodings | Representatives::BelowModulus => is_below,
-        Representatives::Sp800_56b => {
-            let (low, high) = (number[0], number.iter().zip(n).skip(1));
-            // No bits but the lowest one: 0 and 1.
-            let above_1 = high
-                .clone()
-                .fold(low & !Limb::ONE, |bits, (a, _)| bits | *a);
-            // n is odd, so n - 1 differs from it in the lowest bit.
-            let from_last = high.fold(low ^ n[0] ^ Limb::ONE, |bits, (a, b)| bits | (*a ^ *b));
-            is_below & !above_1.ct_eq(&Limb::ZERO) & !from_last.ct_eq(&Limb::ZERO)
-        }
-    }
+    Ok(out)
 }
 
 /// Encoded messages of a batch, and their blinding numbers if it is blinded. Wiped on drop.
@@ -130,8 +104,8 @@ fn is_accepted(number: &[Limb], n: &[Limb], accepted: Representatives) -> Choice
 /// For public operations an encoded message is the number to be raised to e.
 pub(super) struct EncodedItems<'a, K: Key> {
     pub(super) batch: Batch<'a, K>,
-    /// Items that could not be encoded, ascending. Computed as zeros.
-    failed: Vec<(usize, Error)>,
+    /// For each item why it could not be encoded. Such items are computed as zeros.
+    errors: Vec<Option<Error>>,
     pub(super) ems: Secret<Vec<Limb>>,
     pub(super) blinding: Option<BlindingNumbers>,
 }
@@ -142,12 +116,12 @@ impl<'a, K: Key> EncodedItems<'a, K> {
         let (keys, limbs) = (batch.keys, batch.class.limbs());
         let mut randomness = batch.streams.next();
         let mut ems = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
-        let mut failed = Vec::new();
+        let mut errors = Vec::with_capacity(keys.len());
         let accepted = batch.source.accepted();
         let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
         for ((item, key), em) in keys.iter().enumerate().zip(ems.chunks_exact_mut(limbs)) {
             let Some(position) = batch.position_with_key(item) else {
-                failed.push((item, batch.fault(item)));
+                errors.push(Some(batch.fault(item)));
                 continue;
             };
             let octets = &mut octets[..key.size()];
@@ -155,19 +129,19 @@ impl<'a, K: Key> EncodedItems<'a, K> {
             let encoded = encoded.and_then(|()| {
                 octets_to_limbs(octets, em);
                 // A check modulo p and q would not notice a number above n.
-                match reveal(is_accepted(em, key.modulus().limbs, accepted)) {
+                match reveal(accepted.includes(em, key.modulus().limbs)) {
                     true => Ok(()),
                     false => Err(accepted.error(octets.len())),
                 }
             });
-            match encoded {
-                Ok(()) => (),
+            errors.push(match encoded {
+                Ok(()) => None,
                 Err(Error::Rng) => return Err(Error::Rng),
                 Err(error) => {
                     em.fill(Limb::ZERO);
-                    failed.push((item, error.at(position)));
+                    Some(error.at(position))
                 }
-            }
+            });
         }
         let blinding = match batch.is_blinded {
             true => Some(BlindingNumbers::draw(&batch.class, keys, &mut randomness)?),
@@ -175,7 +149,7 @@ impl<'a, K: Key> EncodedItems<'a, K> {
         };
         Ok(Self {
             batch,
-            failed,
+            errors,
             ems,
             blinding,
         })
@@ -187,15 +161,15 @@ impl<'a, K: Key> EncodedItems<'a, K> {
     ///
     /// If there is not one slot and one result for each item.
     fn write(self, results: &[Limb], passed: impl IntoIterator<Item = bool>, mut slots: Slots<'_>) {
-        let Self { batch, failed, .. } = self;
+        let Self { batch, errors, .. } = self;
         let (count, limbs) = (batch.keys.len(), batch.class.limbs());
         assert_eq!(results.len(), count * limbs, "a result for each item");
         assert_eq!(slots.len(), count, "a slot for each item");
         let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
-        let mut failed = failed.into_iter().peekable();
         let items = batch.keys.iter().zip(results.chunks_exact(limbs));
-        for ((item, (key, result)), passed) in items.enumerate().zip(passed) {
-            if let Some((_, error)) = failed.next_if(|failed| failed.0 == item) {
+        let items = items.zip(errors).zip(passed).enumerate();
+        for (item, (((key, result), error), passed)) in items {
+            if let Some(error) = error {
                 slots.fail(item, error);
                 continue;
             }
@@ -214,11 +188,10 @@ impl<'a, K: Key> EncodedItems<'a, K> {
 }
 
 impl EncodedItems<'_, KeyHandle> {
-    /// The bases and factors of blinded items: see [`blinding`].
-    pub(super) fn blind(&self, engine: &dyn Engine) -> Option<Operands> {
-        let (batch, blinding) = (&self.batch, self.blinding.as_ref()?);
-        let blinded = blinding::blind(engine, &batch.class, batch.keys, &self.ems, blinding);
-        Some(blinded)
+    /// The bases and factors of the items: see [`blinding`].
+    pub(super) fn blind(&self, engine: &dyn Engine) -> Blinded {
+        let (class, n) = (&self.batch.class, moduli(self.batch.keys));
+        Blinded::new(engine, &n, class.e, &self.ems, self.blinding.as_ref())
     }
 
     /// Checks results against the encoded messages, and writes those that pass to their slots,
@@ -228,9 +201,53 @@ impl EncodedItems<'_, KeyHandle> {
     ///
     /// If there is not one slot and one result for each item.
     pub(super) fn check(self, engine: &dyn Engine, results: &[Limb], slots: Slots<'_>) {
-        let masks = self.blinding.as_ref().map(|blinding| &blinding.masks[..]);
-        let verdicts = check::verdicts(engine, &self.batch, &self.ems, results, masks);
+        let verdicts = self.verdicts(engine, results);
         self.write(results, verdicts, slots);
+    }
+
+    /// Whether each result is below its modulus and its power of e equals the encoded message of
+    /// its item.
+    ///
+    /// The encoded messages are those that the source made, not copies that a backend may have
+    /// touched. The power is computed on the calling thread by an engine of this crate, not by the
+    /// backend.
+    ///
+    /// It uses numbers of the key's record, so no result passes under a record that differs from
+    /// the imported one. With SIMD lanes and keys with primes, the power is computed modulo p and
+    /// q, which takes less time than modulo n. Blinded items have masks: see [`Comparison`].
+    fn verdicts(&self, engine: &dyn Engine, results: &[Limb]) -> Vec<bool> {
+        let (class, keys) = (&self.batch.class, self.batch.keys);
+        let crts: Vec<&Crt> = match class.prime {
+            Some(_) => keys.iter().map(crt_values).collect(),
+            None => Vec::new(),
+        };
+        let p: Vec<_> = crts.iter().map(|key| key.p()).collect();
+        let q: Vec<_> = crts.iter().map(|key| key.q()).collect();
+        let agree = engine.powers_agree(
+            &moduli(keys),
+            &Comparison {
+                factors: [&p, &q],
+                exponent: class.exponent(),
+                bases: results,
+                expected: &self.ems,
+                masks: self.blinding.as_ref().map(|blinding| &blinding.masks[..]),
+            },
+        );
+        let mut items = results.chunks_exact(class.limbs()).zip(agree);
+        let mut verdicts = Vec::with_capacity(keys.len());
+        for run in keys.chunk_by(|a, b| ptr::eq(a.parts(), b.parts())) {
+            let key = run[0].parts();
+            let n = key.n().limbs;
+            let items = items.by_ref().take(run.len());
+            let passed = items.map(|(result, agree)| reveal(agree & is_below(result, n)));
+            let first = verdicts.len();
+            verdicts.extend(passed);
+            // Last, so that it covers the computation above.
+            if !key.is_intact() {
+                verdicts[first..].fill(false);
+            }
+        }
+        verdicts
     }
 }
 

@@ -17,16 +17,13 @@ mod any;
 mod emsa_pkcs1_v15;
 mod emsa_pss;
 
-mod sealed {
+pub(super) mod sealed {
     use super::Restriction;
 
     pub trait Sealed {
         /// The narrowest restriction of a key that may sign by this scheme. Typed schemes compute some
-        /// digests to find it: see [`Permitted`](super::Permitted).
+        /// digests to find it, so signers and verifiers keep it.
         fn narrowest(&self) -> Restriction;
-
-        /// Passes the digest of a message to `f`.
-        fn with_digest<T>(&self, message: &[u8], f: impl FnOnce(&[u8]) -> T) -> T;
     }
 }
 
@@ -90,28 +87,17 @@ pub trait Scheme: sealed::Sealed + Sync {
     ) -> Result<bool, Error>;
 }
 
-/// A scheme and the narrowest restriction of its keys, found once for all items of a scheme.
-pub(super) struct Permitted<'s, S> {
-    pub(super) scheme: &'s S,
-    pub(super) narrowest: Restriction,
-}
-
-impl<'s, S: Scheme> Permitted<'s, S> {
-    pub(super) fn of(scheme: &'s S) -> Self {
-        Self {
-            scheme,
-            narrowest: scheme.narrowest(),
-        }
+/// Fails if a key with this restriction may not sign by a scheme with the `narrowest`; the error is
+/// that of a batch of one.
+pub(super) fn permit(restriction: Restriction, narrowest: Restriction) -> Result<(), Error> {
+    match restriction.includes(narrowest) {
+        true => Ok(()),
+        false => Err(Error::KeyRestricted {
+            index: 0,
+            restriction,
+        }),
     }
 }
-
-impl<S> Clone for Permitted<'_, S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S> Copy for Permitted<'_, S> {}
 
 /// A message to sign, or its digest.
 pub(super) enum Content<'a> {
@@ -133,7 +119,7 @@ impl Content<'_> {
     ) -> Result<T, Error> {
         let expected = scheme.digest_len();
         match self {
-            Self::Message(message) => scheme.with_digest(message, f),
+            Self::Message(message) => f(scheme.digest(message).as_ref()),
             Self::Digest(digest) if digest.len() == expected => f(digest),
             Self::Digest(digest) => Err(Error::DigestLength {
                 index: 0,
@@ -196,10 +182,6 @@ impl<D: Digest> sealed::Sealed for Pkcs1v15<D> {
     fn narrowest(&self) -> Restriction {
         Restriction::None
     }
-
-    fn with_digest<T>(&self, message: &[u8], f: impl FnOnce(&[u8]) -> T) -> T {
-        f(&D::digest(message))
-    }
 }
 
 impl<D: Digest, M: Digest> sealed::Sealed for Pss<D, M> {
@@ -212,10 +194,6 @@ impl<D: Digest, M: Digest> sealed::Sealed for Pss<D, M> {
             // Keys with parameters have a hash function that is known, also for the mask generation.
             _ => Restriction::Pss,
         }
-    }
-
-    fn with_digest<T>(&self, message: &[u8], f: impl FnOnce(&[u8]) -> T) -> T {
-        f(&D::digest(message))
     }
 }
 

@@ -1,14 +1,14 @@
 //! Signs messages.
 
-use core::fmt;
-
 use rand_core::TryCryptoRng;
 
-use super::backend::{RsaBackend, compute};
+use super::backend::RsaBackend;
 use super::batch::Source;
+use super::compute::compute;
 use super::key::{KeyHandle, Restriction};
 use super::random::{Randomness, Streams};
-use super::scheme::{AnyScheme, Content, Permitted, Scheme};
+use super::scheme::sealed::Sealed;
+use super::scheme::{AnyScheme, Content, Scheme, permit};
 use super::signatures::Signatures;
 use crate::rsa::Error;
 
@@ -16,6 +16,7 @@ use crate::rsa::Error;
 ///
 /// The methods take a random number generator for blinding and for PSS salts; PKCS#1 v1.5 without
 /// blinding does not use it.
+#[derive(Debug)]
 pub struct BatchSigner<B, S> {
     backend: B,
     scheme: S,
@@ -75,9 +76,10 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let scheme = self.scheme();
+        let (scheme, narrowest) = (&self.scheme, self.narrowest);
         self.sign_items(rng, messages.len(), |i| {
-            (key, scheme, Content::Message(messages[i].as_ref()))
+            let content = Content::Message(messages[i].as_ref());
+            (key, scheme, narrowest, content)
         })
     }
 
@@ -95,10 +97,11 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let scheme = self.scheme();
+        let (scheme, narrowest) = (&self.scheme, self.narrowest);
         self.sign_items(rng, messages.len(), |i| {
             let (key, message) = &messages[i];
-            (*key, scheme, Content::Message(message.as_ref()))
+            let content = Content::Message(message.as_ref());
+            (*key, scheme, narrowest, content)
         })
     }
 
@@ -118,9 +121,10 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let scheme = self.scheme();
+        let (scheme, narrowest) = (&self.scheme, self.narrowest);
         self.sign_items(rng, digests.len(), |i| {
-            (key, scheme, Content::Digest(digests[i].as_ref()))
+            let content = Content::Digest(digests[i].as_ref());
+            (key, scheme, narrowest, content)
         })
     }
 
@@ -138,21 +142,15 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let scheme = self.scheme();
+        let (scheme, narrowest) = (&self.scheme, self.narrowest);
         self.sign_items(rng, digests.len(), |i| {
             let (key, digest) = &digests[i];
-            (*key, scheme, Content::Digest(digest.as_ref()))
+            let content = Content::Digest(digest.as_ref());
+            (*key, scheme, narrowest, content)
         })
     }
 
-    fn scheme(&self) -> Permitted<'_, S> {
-        Permitted {
-            scheme: &self.scheme,
-            narrowest: self.narrowest,
-        }
-    }
-
-    /// Signs what `item` returns for each of `count` positions: a key, a scheme, and the content.
+    /// Signs what `item` returns for each of `count` positions.
     fn sign_items<'s, R: TryCryptoRng + ?Sized>(
         &self,
         rng: &mut R,
@@ -162,7 +160,7 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
     where
         S: 's,
     {
-        let draws_salts = || (0..count).any(|i| item(i).1.scheme.is_randomized());
+        let draws_salts = || (0..count).any(|i| item(i).1.is_randomized());
         let streams = match self.blinding || draws_salts() {
             true => Streams::seeded(rng)?,
             false => Streams::none(),
@@ -205,11 +203,8 @@ impl<B: RsaBackend> BatchSigner<B, AnyScheme> {
     {
         self.sign_items(rng, messages.len(), |i| {
             let (key, scheme, message) = &messages[i];
-            (
-                *key,
-                Permitted::of(scheme),
-                Content::Message(message.as_ref()),
-            )
+            let content = Content::Message(message.as_ref());
+            (*key, scheme, scheme.narrowest(), content)
         })
     }
 
@@ -229,11 +224,8 @@ impl<B: RsaBackend> BatchSigner<B, AnyScheme> {
     {
         self.sign_items(rng, digests.len(), |i| {
             let (key, scheme, digest) = &digests[i];
-            (
-                *key,
-                Permitted::of(scheme),
-                Content::Digest(digest.as_ref()),
-            )
+            let content = Content::Digest(digest.as_ref());
+            (*key, scheme, scheme.narrowest(), content)
         })
     }
 }
@@ -244,8 +236,8 @@ struct ToSign<'f, 's, S> {
     item: &'f (dyn Fn(usize) -> Item<'s, S> + Sync),
 }
 
-/// The key, the scheme and the content.
-type Item<'s, S> = (&'s KeyHandle, Permitted<'s, S>, Content<'s>);
+/// The key, the scheme, the narrowest restriction of its keys, and the content.
+type Item<'s, S> = (&'s KeyHandle, &'s S, Restriction, Content<'s>);
 
 impl<S: Scheme> Source<KeyHandle> for ToSign<'_, '_, S> {
     fn key(&self, position: usize) -> &KeyHandle {
@@ -259,27 +251,10 @@ impl<S: Scheme> Source<KeyHandle> for ToSign<'_, '_, S> {
         randomness: &mut Randomness,
         em: &mut [u8],
     ) -> Result<(), Error> {
-        let (_, Permitted { scheme, narrowest }, content) = (self.item)(position);
-        let restriction = key.restriction();
-        // The caller sets the positions of errors.
-        if !restriction.includes(narrowest) {
-            return Err(Error::KeyRestricted {
-                index: 0,
-                restriction,
-            });
-        }
+        let (_, scheme, narrowest, content) = (self.item)(position);
+        permit(key.restriction(), narrowest)?;
         content.with_digest(scheme, |digest| {
             scheme.encode(digest, key.bits(), randomness, em)
         })
-    }
-}
-
-impl<B: fmt::Debug, S: fmt::Debug> fmt::Debug for BatchSigner<B, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BatchSigner")
-            .field("backend", &self.backend)
-            .field("scheme", &self.scheme)
-            .field("blinding", &self.blinding)
-            .finish()
     }
 }

@@ -2,13 +2,14 @@
 
 use core::fmt;
 
-use super::backend::{RsaBackend, compute};
-use super::batch::{Representatives, Source};
+use super::backend::RsaBackend;
+use super::batch::{Accepted, Source, copy_block};
+use super::compute::compute;
 use super::key::{PublicKey, Restriction};
 use super::output::Outputs;
 use super::random::{Randomness, Streams};
-use super::representative::copy_block;
-use super::scheme::{AnyScheme, Content, Permitted, Scheme};
+use super::scheme::sealed::Sealed;
+use super::scheme::{AnyScheme, Content, Scheme};
 use crate::rsa::Error;
 
 /// Verifies batches of signatures with a backend and a scheme (RFC 8017, section 8).
@@ -38,6 +39,7 @@ use crate::rsa::Error;
 /// assert!(verdicts.all_valid().is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Debug)]
 pub struct BatchVerifier<B, S> {
     backend: B,
     scheme: S,
@@ -81,11 +83,11 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         M: AsRef<[u8]> + Sync,
         T: AsRef<[u8]> + Sync,
     {
-        let scheme = self.scheme();
+        let (scheme, narrowest) = (&self.scheme, self.narrowest);
         self.verdicts(signed.len(), |i| {
             let (message, signature) = &signed[i];
             let content = Content::Message(message.as_ref());
-            (key, scheme, content, signature.as_ref())
+            (key, scheme, narrowest, content, signature.as_ref())
         })
     }
 
@@ -99,11 +101,11 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         M: AsRef<[u8]> + Sync,
         T: AsRef<[u8]> + Sync,
     {
-        let scheme = self.scheme();
+        let (scheme, narrowest) = (&self.scheme, self.narrowest);
         self.verdicts(signed.len(), |i| {
             let (key, message, signature) = &signed[i];
             let content = Content::Message(message.as_ref());
-            (*key, scheme, content, signature.as_ref())
+            (*key, scheme, narrowest, content, signature.as_ref())
         })
     }
 
@@ -123,11 +125,11 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         M: AsRef<[u8]> + Sync,
         T: AsRef<[u8]> + Sync,
     {
-        let scheme = self.scheme();
+        let (scheme, narrowest) = (&self.scheme, self.narrowest);
         self.verdicts(signed.len(), |i| {
             let (digest, signature) = &signed[i];
             let content = Content::Digest(digest.as_ref());
-            (key, scheme, content, signature.as_ref())
+            (key, scheme, narrowest, content, signature.as_ref())
         })
     }
 
@@ -144,23 +146,15 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         M: AsRef<[u8]> + Sync,
         T: AsRef<[u8]> + Sync,
     {
-        let scheme = self.scheme();
+        let (scheme, narrowest) = (&self.scheme, self.narrowest);
         self.verdicts(signed.len(), |i| {
             let (key, digest, signature) = &signed[i];
             let content = Content::Digest(digest.as_ref());
-            (*key, scheme, content, signature.as_ref())
+            (*key, scheme, narrowest, content, signature.as_ref())
         })
     }
 
-    fn scheme(&self) -> Permitted<'_, S> {
-        Permitted {
-            scheme: &self.scheme,
-            narrowest: self.narrowest,
-        }
-    }
-
-    /// Verifies what `item` returns for each of `count` positions: a key, a scheme, the signed
-    /// content, and a signature.
+    /// Verifies what `item` returns for each of `count` positions.
     fn verdicts<'s>(
         &self,
         count: usize,
@@ -195,7 +189,13 @@ impl<B: RsaBackend> BatchVerifier<B, AnyScheme> {
         self.verdicts(signed.len(), |i| {
             let (key, scheme, message, signature) = &signed[i];
             let content = Content::Message(message.as_ref());
-            (*key, Permitted::of(scheme), content, signature.as_ref())
+            (
+                *key,
+                scheme,
+                scheme.narrowest(),
+                content,
+                signature.as_ref(),
+            )
         })
     }
 
@@ -215,18 +215,14 @@ impl<B: RsaBackend> BatchVerifier<B, AnyScheme> {
         self.verdicts(signed.len(), |i| {
             let (key, scheme, digest, signature) = &signed[i];
             let content = Content::Digest(digest.as_ref());
-            (*key, Permitted::of(scheme), content, signature.as_ref())
+            (
+                *key,
+                scheme,
+                scheme.narrowest(),
+                content,
+                signature.as_ref(),
+            )
         })
-    }
-}
-
-impl<B: fmt::Debug, S: fmt::Debug> fmt::Debug for BatchVerifier<B, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BatchVerifier")
-            .field("backend", &self.backend)
-            .field("scheme", &self.scheme)
-            .field("any_salt_len", &self.any_salt_len)
-            .finish()
     }
 }
 
@@ -300,8 +296,8 @@ struct Signed<'f, 's, S> {
     item: &'f (dyn Fn(usize) -> Item<'s, S> + Sync),
 }
 
-/// The key, the scheme, the signed content and the signature.
-type Item<'s, S> = (&'s PublicKey, Permitted<'s, S>, Content<'s>, &'s [u8]);
+/// The key, the scheme, the narrowest restriction of its keys, the signed content and the signature.
+type Item<'s, S> = (&'s PublicKey, &'s S, Restriction, Content<'s>, &'s [u8]);
 
 impl<S: Scheme> Signed<'_, '_, S> {
     /// Fails if the key does not permit the scheme. Returns the length that a salt must have at least,
@@ -335,8 +331,8 @@ impl<S: Scheme> Source<PublicKey> for Signed<'_, '_, S> {
         (self.item)(position).0
     }
 
-    fn accepted(&self) -> Representatives {
-        Representatives::BelowModulus
+    fn accepted(&self) -> Accepted {
+        Accepted::BelowModulus
     }
 
     fn encode(
@@ -346,7 +342,7 @@ impl<S: Scheme> Source<PublicKey> for Signed<'_, '_, S> {
         _: &mut Randomness,
         em: &mut [u8],
     ) -> Result<(), Error> {
-        let (_, Permitted { scheme, narrowest }, content, signature) = (self.item)(position);
+        let (_, scheme, narrowest, content, signature) = (self.item)(position);
         // A wrong signature does not hide that the item could not be verified.
         self.permit(narrowest, key)?;
         if let Content::Digest(_) = content {
@@ -366,7 +362,7 @@ impl<S: Scheme> Source<PublicKey> for Signed<'_, '_, S> {
         em: &mut [u8],
         _: &mut [u8],
     ) -> Result<usize, Error> {
-        let (_, Permitted { scheme, narrowest }, content, _) = (self.item)(position);
+        let (_, scheme, narrowest, content, _) = (self.item)(position);
         let min_salt_len = self.permit(narrowest, key)?;
         content.with_digest(scheme, |digest| {
             match scheme.verify_vartime(digest, key.bits(), min_salt_len, em)? {

@@ -22,7 +22,7 @@ use crate::rsa::error::Error;
 use crate::rsa::key::{KeyHandle, PublicKey};
 use crate::rsa::output::Slots;
 use crate::rsa::private_op::EncodedItems;
-use crate::rsa::private_op::blinding::Operands;
+use crate::rsa::private_op::blinding::Blinded;
 
 /// Items at a time for keys without CRT kernels; enough for the exponentiations to fill a device.
 const MAX_ITEMS_THROUGH_HOST: usize = 8192;
@@ -225,8 +225,8 @@ struct Checked<'a> {
 }
 
 impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
-    /// Encoded items; with operands if the host has blinded them.
-    type Opened = (EncodedItems<'a, KeyHandle>, Option<Operands>);
+    /// Encoded items; with bases and factors if the host has blinded them.
+    type Opened = (EncodedItems<'a, KeyHandle>, Option<Blinded>);
     type Error = Error;
 
     fn is_blinded(&self) -> bool {
@@ -235,10 +235,8 @@ impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
 
     fn open(&self, items: Range<usize>, blinds: bool) -> Result<Self::Opened, Error> {
         let encoded = EncodedItems::new(self.batch.range(items))?;
-        let blinded = match blinds {
-            true => encoded.blind(self.engine.0),
-            false => None,
-        };
+        let is_blinded = blinds && self.batch.is_blinded;
+        let blinded = is_blinded.then(|| encoded.blind(self.engine.0));
         Ok((encoded, blinded))
     }
 

@@ -18,7 +18,7 @@ use zeroize::Zeroize;
 use super::Variant;
 use crate::rsa::Error;
 use crate::rsa::key::PublicKey;
-use crate::rsa::octets::{limbs_to_octets, octets_to_limbs};
+use crate::rsa::limbs::{limbs_to_octets, octets_to_limbs};
 use crate::rsa::private_op::blinding::draw_below;
 use crate::rsa::scheme::Scheme;
 use crate::rsa::signature::Signature;

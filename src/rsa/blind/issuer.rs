@@ -1,16 +1,14 @@
 //! The issuer's part: makes blind signatures.
 
-use core::fmt;
-
 use rand_core::TryCryptoRng;
 
 use super::Variant;
 use crate::rsa::Error;
-use crate::rsa::backend::{RsaBackend, compute};
-use crate::rsa::batch::Representatives;
+use crate::rsa::backend::RsaBackend;
+use crate::rsa::batch::{Accepted, Blocks};
+use crate::rsa::compute::compute;
 use crate::rsa::key::KeyHandle;
 use crate::rsa::random::Streams;
-use crate::rsa::representative::Blocks;
 use crate::rsa::signatures::Signatures;
 
 /// Signs batches of blinded messages with a backend (BlindSign of RFC 9474, section 4.3).
@@ -21,6 +19,7 @@ use crate::rsa::signatures::Signatures;
 ///
 /// A key must be used for blind signatures alone, since a client can have anything signed. The
 /// caller must limit how many signatures a client gets.
+#[derive(Debug)]
 pub struct BlindSigner<B> {
     backend: B,
 }
@@ -90,7 +89,7 @@ impl<B: RsaBackend> BlindSigner<B> {
     ) -> Result<Signatures, Error> {
         let source = Blocks {
             item: &item,
-            accepted: Representatives::BelowModulus,
+            accepted: Accepted::BelowModulus,
             check_key,
         };
         let streams = Streams::seeded(rng)?;
@@ -102,12 +101,4 @@ impl<B: RsaBackend> BlindSigner<B> {
 /// any variant permits one with a salt.
 fn check_key(key: &KeyHandle) -> Result<(), Error> {
     Variant::PssRandomized.check_key(key.restriction())
-}
-
-impl<B: fmt::Debug> fmt::Debug for BlindSigner<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BlindSigner")
-            .field("backend", &self.backend)
-            .finish()
-    }
 }

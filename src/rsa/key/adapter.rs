@@ -7,7 +7,7 @@ use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 
 use super::{KeyHandle, PublicKey, RsaComponents};
 use crate::rsa::Error;
-use crate::rsa::octets::limbs_to_octets;
+use crate::rsa::limbs::limbs_to_octets;
 
 #[cfg_attr(docsrs, doc(cfg(feature = "rsa-compat")))]
 impl KeyHandle {

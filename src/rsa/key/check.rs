@@ -18,7 +18,7 @@ use self::arithmetic::{Product, inverse, remainder};
 use super::components::RsaComponents;
 use super::fault::KeyFault;
 use crate::rsa::Error;
-use crate::rsa::octets::os2ip;
+use crate::rsa::limbs::os2ip;
 use crate::rsa::{MAX_BITS, MIN_BITS};
 
 /// The numbers of a key that passed all checks.

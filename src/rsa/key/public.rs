@@ -19,7 +19,7 @@ use sha2::digest::const_oid::AssociatedOid;
 
 use super::restriction::with_pss_algorithm;
 use super::{KeyFault, KeyHandle, Restriction, check};
-use crate::rsa::octets::limbs_to_octets;
+use crate::rsa::limbs::limbs_to_octets;
 use crate::rsa::{Error, MAX_PUBLIC_BITS};
 
 /// The longest public exponent that is accepted by default, in bits.

@@ -12,7 +12,7 @@ use pkcs8::der::asn1::OctetStringRef;
 use pkcs8::der::{self, Encode, pem};
 
 use crate::rsa::key::{Crt, KeyHandle, Private};
-use crate::rsa::octets::limbs_to_octets;
+use crate::rsa::limbs::limbs_to_octets;
 
 /// A generated key: a [`KeyHandle`] to sign and decrypt with, and its encodings.
 ///

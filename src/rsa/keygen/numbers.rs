@@ -12,7 +12,7 @@ use crypto_bigint::{
 use super::export::GeneratedKey;
 use super::halve;
 use crate::rsa::key::{KeyHandle, RsaComponents};
-use crate::rsa::octets::limbs_to_octets;
+use crate::rsa::limbs::limbs_to_octets;
 use crate::rsa::{Error, KeyFault};
 
 /// Makes the key with the primes p and q, or `None` if they do not fit together, which is as

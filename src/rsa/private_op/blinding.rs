@@ -14,16 +14,14 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use batch_modexp_core::engine::{Engine, Exponent};
+use batch_modexp_core::engine::{Engine, Exponent, Moduli};
 use batch_modexp_core::secret::{Secret, reveal};
 use crypto_bigint::{CtEq, CtLt, Limb};
 use rand_core::TryCryptoRng;
 
-use super::check::is_below;
 use crate::rsa::Error;
-use crate::rsa::KeyHandle;
-use crate::rsa::batch::{Key, KeyClass, moduli};
-use crate::rsa::octets::octets_to_limbs;
+use crate::rsa::batch::{Key, KeyClass};
+use crate::rsa::limbs::{is_below, octets_to_limbs};
 
 /// The random numbers of blinded items, in flat buffers.
 pub(in crate::rsa) struct BlindingNumbers {
@@ -59,35 +57,34 @@ impl BlindingNumbers {
 }
 
 /// Bases b and factors f: see the [module](self).
-pub(in crate::rsa) struct Operands {
+pub(in crate::rsa) struct Blinded {
     pub(in crate::rsa) bases: Secret<Vec<Limb>>,
     pub(in crate::rsa) factors: Secret<Vec<Limb>>,
 }
 
-impl Operands {
-    /// Both are m. Copies, because the check reads encoded messages that no backend has touched.
-    pub(super) fn unblinded(ems: &[Limb]) -> Self {
-        Self {
-            bases: Secret::new(ems.to_vec()),
-            factors: Secret::new(ems.to_vec()),
-        }
+impl Blinded {
+    /// Blinds encoded messages for keys with the moduli `n` and the exponent `e`, if there are random
+    /// numbers.
+    pub(super) fn new(
+        engine: &dyn Engine,
+        n: Moduli<'_>,
+        e: &[Limb],
+        ems: &[Limb],
+        blinding: Option<&BlindingNumbers>,
+    ) -> Self {
+        let Some(BlindingNumbers { numbers: r, .. }) = blinding else {
+            // Copies, because the check reads encoded messages that no backend has touched.
+            return Self {
+                bases: Secret::new(ems.to_vec()),
+                factors: Secret::new(ems.to_vec()),
+            };
+        };
+        // r^(e - 1)
+        let powers = engine.public_powers(n, Exponent::one_less(e), r);
+        let factors = engine.products(n, ems, &powers);
+        let bases = engine.products(n, &factors, r);
+        Self { bases, factors }
     }
-}
-
-/// Blinds encoded messages for `keys`, which have the class `class`.
-pub(super) fn blind(
-    engine: &dyn Engine,
-    class: &KeyClass<'_>,
-    keys: &[&KeyHandle],
-    ems: &[Limb],
-    blinding: &BlindingNumbers,
-) -> Operands {
-    let (n, r) = (moduli(keys), &blinding.numbers);
-    // r^(e - 1)
-    let powers = engine.public_powers(&n, Exponent::one_less(class.e), r);
-    let factors = engine.products(&n, ems, &powers);
-    let bases = engine.products(&n, &factors, r);
-    Operands { bases, factors }
 }
 
 /// Draws a random number from 1 to n - 1, for an n of `n_bits` bits; `octets` is scratch memory as

@@ -11,9 +11,9 @@ use rsa::traits::PrivateKeyParts;
 
 use super::testing::{Hooked, Stage};
 use super::*;
-use crate::rsa::backend::compute;
 use crate::rsa::batch::{Positions, Source, crt_values};
-use crate::rsa::octets::octets_to_limbs;
+use crate::rsa::compute::compute;
+use crate::rsa::limbs::octets_to_limbs;
 use crate::rsa::output::{Buffers, Size};
 use crate::rsa::random::{Randomness, Streams};
 use crate::rsa::signatures::SecretOctets;
@@ -75,7 +75,7 @@ fn checked(
     let (ems, random) = numbers.split_at(numbers.len() / 2);
     let encoded = EncodedItems {
         batch,
-        failed: Vec::new(),
+        errors: vec![None; ITEMS],
         ems: Secret::new(ems.to_vec()),
         blinding: blinding.then(|| BlindingNumbers {
             numbers: Secret::new(random.to_vec()),

@@ -9,7 +9,8 @@ use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 
 use super::*;
-use crate::rsa::octets::limbs_to_octets;
+use crate::rsa::KeyHandle;
+use crate::rsa::limbs::limbs_to_octets;
 
 /// A generator that returns one octet over and over, except in the first `flawed` calls, which
 /// return another.

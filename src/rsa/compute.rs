@@ -1,0 +1,97 @@
+//! Computes a batch: sorts its items by key class, and gives each class to the backend.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use batch_modexp_core::secret::Secret;
+
+use super::backend::{Items, RsaBackend};
+use super::batch::{Batch, Key, KeyClass, Positions, Source};
+use super::error::Error;
+use super::output::{Buffers, Outputs, Size};
+use super::random::Streams;
+
+/// Computes one operation for each of `count` items: private ones or public ones by the type of the
+/// source's keys. Returns the outputs that `source` makes of the results; those of private operations
+/// have passed their check.
+///
+/// `is_blinded` blinds the bases of private operations and requires `streams`.
+///
+/// # Errors
+///
+/// [`Error::Rng`], or the backend's error if it failed as a whole.
+pub(super) fn compute<K: Key, B: RsaBackend + ?Sized>(
+    backend: &B,
+    count: usize,
+    source: &impl Source<K>,
+    streams: &Streams,
+    is_blinded: bool,
+) -> Result<Secret<Outputs>, Error> {
+    let keys: Vec<&K> = (0..count).map(|position| source.key(position)).collect();
+    let (positions, classes) = sort(&keys);
+    let keys = match &positions {
+        Positions::Same => keys,
+        Positions::Sorted([positions, _]) => positions.iter().map(|&i| keys[i]).collect(),
+    };
+    let sizes = classes.iter().map(|(_, range)| {
+        // Keys of one class may differ in length by some bits.
+        let lens = keys[range.clone()].iter().map(|key| source.output_len(key));
+        Size {
+            count: range.len(),
+            max_len: lens.max().unwrap_or(0),
+        }
+    });
+    let mut buffers = Buffers::new(sizes.collect());
+    for ((class, range), mut slots) in classes.into_iter().zip(buffers.slots()) {
+        let batch = Batch {
+            class,
+            keys: &keys[range.clone()],
+            positions: &positions,
+            first: range.start,
+            source,
+            streams,
+            is_blinded,
+        };
+        match backend.compute(Items::new(K::operations(batch), slots.reborrow())) {
+            // A backend's error about one item concerns its width. All numbers of a class are
+            // equally wide, so every item of the class gets it.
+            Err(error) if error.index().is_some() => {
+                for item in 0..range.len() {
+                    slots.fail(item, error.clone().at(batch.error_index(item)));
+                }
+            }
+            result => result?,
+        }
+    }
+    Ok(buffers.finish(&positions))
+}
+
+/// Sorts items by key: returns their positions, and the range of each class.
+///
+/// Items of one key are adjacent, because a backend prepares each modulus once for a run.
+pub(super) fn sort<'a, K: Key>(keys: &[&'a K]) -> (Positions, Vec<(KeyClass<'a>, Range<usize>)>) {
+    // Sorts runs of items with one key, of which there are often few.
+    let mut start = 0;
+    let mut runs: Vec<_> = keys
+        .chunk_by(|a, b| a.address() == b.address())
+        .map(|run| {
+            start += run.len();
+            let class = run[0].class();
+            (class, run[0].address(), start - run.len(), run.len())
+        })
+        .collect();
+    if let [run] = &runs[..] {
+        return (Positions::Same, Vec::from([(run.0, 0..run.3)]));
+    }
+    runs.sort_unstable();
+
+    let mut positions = Vec::with_capacity(keys.len());
+    let mut classes = Vec::new();
+    for runs in runs.chunk_by(|a, b| a.0 == b.0) {
+        let first = positions.len();
+        positions.extend(runs.iter().flat_map(|run| run.2..run.2 + run.3));
+        classes.push((runs[0].0, first..positions.len()));
+    }
+    let copy = positions.clone();
+    (Positions::Sorted([positions, copy]), classes)
+}
