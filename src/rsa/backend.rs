@@ -14,10 +14,10 @@ use batch_modexp_core::engine::Engine;
 pub use batch_modexp_core::engine::SecretPowers;
 pub use batch_modexp_core::monty::ModulusRef;
 
-use super::batch::{Operations, moduli};
+use super::batch::Batch;
 use super::error::Error;
 use super::output::Slots;
-use super::private_op::{self, EncodedItems};
+use super::private_op;
 
 /// The most items that a thread computes at a time. More would not fit into a cache.
 const ITEMS_AT_A_TIME: usize = 512;
@@ -104,15 +104,15 @@ pub trait RsaBackend {
 ///
 /// Items can be [split](Self::split_at) like a slice, to divide them among threads or devices.
 pub struct Items<'a> {
-    pub(super) operations: Operations<'a>,
+    pub(super) batch: Batch<'a>,
     /// One for each item.
     pub(super) slots: Slots<'a>,
 }
 
 impl<'a> Items<'a> {
-    /// Operations, and a slot for each.
-    pub(super) fn new(operations: Operations<'a>, slots: Slots<'a>) -> Self {
-        Self { operations, slots }
+    /// The items of a batch, and a slot for each.
+    pub(super) fn new(batch: Batch<'a>, slots: Slots<'a>) -> Self {
+        Self { batch, slots }
     }
 
     /// The number of items.
@@ -134,11 +134,11 @@ impl<'a> Items<'a> {
     /// If there are fewer than `middle` items.
     #[must_use]
     pub fn split_at(self, middle: usize) -> (Self, Self) {
-        let (count, operations) = (self.len(), self.operations);
+        let (count, batch) = (self.len(), self.batch);
         let (head, tail) = self.slots.split_at(middle);
         (
-            Self::new(operations.range(0..middle), head),
-            Self::new(operations.range(middle..count), tail),
+            Self::new(batch.range(0..middle), head),
+            Self::new(batch.range(middle..count), tail),
         )
     }
 
@@ -162,19 +162,19 @@ impl<'a> Items<'a> {
     /// Borrows the same items for one attempt, so that another can follow.
     #[must_use]
     pub fn reborrow(&mut self) -> Items<'_> {
-        Items::new(self.operations, self.slots.reborrow())
+        Items::new(self.batch, self.slots.reborrow())
     }
 
     /// The number of exponentiations for one item: two for private keys with CRT values, else one.
     #[must_use]
     pub fn exponentiations(&self) -> usize {
-        self.operations.class().exponentiations()
+        self.batch.class.exponentiations()
     }
 
     /// The width of the moduli of these exponentiations, in bits.
     #[must_use]
     pub fn exponentiation_bits(&self) -> u32 {
-        let class = self.operations.class();
+        let class = &self.batch.class;
         class.prime.map_or(class.n_width, |prime| prime.width)
     }
 
@@ -195,19 +195,9 @@ impl<'a> Items<'a> {
         at_a_time: usize,
     ) -> Result<(), Error> {
         let HostEngine(engine) = backend.engine();
+        let exponentiate = |powers: SecretPowers<'_>| backend.exponentiate(powers);
         for part in self.chunks(at_a_time) {
-            match part.operations {
-                Operations::Private(batch) => {
-                    let exponentiate = |powers: SecretPowers<'_>| backend.exponentiate(powers);
-                    private_op::run(engine, &exponentiate, batch, part.slots)?;
-                }
-                Operations::Public(batch) => {
-                    let encoded = EncodedItems::new(batch)?;
-                    let (n, e) = (moduli(batch.keys), batch.class.exponent());
-                    let powers = engine.public_powers(&n, e, &encoded.ems);
-                    encoded.write_public(&powers, part.slots);
-                }
-            }
+            private_op::run(engine, &exponentiate, part.batch, part.slots)?;
         }
         Ok(())
     }

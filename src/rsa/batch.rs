@@ -1,4 +1,4 @@
-//! Batches: items with keys of one class, and where their numbers come from and results go.
+//! Batches: items with keys of one class, where their numbers come from, and where results go.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -9,7 +9,7 @@ use batch_modexp_core::monty::ModulusRef;
 use crypto_bigint::{Choice, CtEq, Limb};
 
 use super::error::Error;
-use super::key::{Crt, KeyHandle, Private, PublicKey};
+use super::key::{KeyHandle, KeyParts, Private};
 use super::limbs::is_below;
 use super::random::{Randomness, Streams};
 
@@ -20,6 +20,8 @@ pub(super) struct KeyClass<'a> {
     pub(super) n_width: u32,
     /// The public exponent, as short as possible.
     pub(super) e: &'a [Limb],
+    /// Whether they are private keys: for private operations.
+    pub(super) is_private: bool,
     /// `None` for public keys, and for private ones without CRT values.
     pub(super) prime: Option<PrimeClass>,
 }
@@ -53,114 +55,37 @@ impl<'a> KeyClass<'a> {
     }
 }
 
-/// A private or public key by which items are sorted.
-pub(super) trait Key: Sized {
-    /// The operations of a batch of such keys.
-    fn operations(batch: Batch<'_, Self>) -> Operations<'_>;
-
-    fn class(&self) -> KeyClass<'_>;
-
-    /// The modulus n.
-    fn modulus(&self) -> ModulusRef<'_>;
-
-    /// The identity of the key: clones have the same address.
-    fn address(&self) -> *const ();
-
-    /// The length of the modulus in bits.
-    fn bits(&self) -> u32;
-
-    /// The length of the modulus in octets.
-    fn size(&self) -> usize {
-        self.bits().div_ceil(8) as usize
-    }
-}
-
-impl Key for KeyHandle {
-    fn operations(batch: Batch<'_, Self>) -> Operations<'_> {
-        Operations::Private(batch)
-    }
-
-    fn class(&self) -> KeyClass<'_> {
-        let parts = self.parts();
+impl KeyParts {
+    pub(super) fn class(&self) -> KeyClass<'_> {
+        let numbers = self.private.as_ref().map(|private| &private.numbers);
         KeyClass {
-            n_width: parts.n().bits(),
-            e: parts.e.as_limbs(),
-            prime: match &parts.private {
-                Private::Crt(crt) => Some(PrimeClass {
+            n_width: self.n().bits(),
+            e: self.e.as_limbs(),
+            is_private: numbers.is_some(),
+            prime: match numbers {
+                Some(Private::Crt(crt)) => Some(PrimeClass {
                     width: crt.p().bits(),
                     bits: crt.prime_bits,
                 }),
-                Private::Plain { .. } => None,
+                Some(Private::Plain { .. }) | None => None,
             },
         }
-    }
-
-    fn modulus(&self) -> ModulusRef<'_> {
-        self.parts().n()
-    }
-
-    fn address(&self) -> *const () {
-        ptr::from_ref(self.parts()).cast()
-    }
-
-    fn bits(&self) -> u32 {
-        self.bits()
-    }
-}
-
-impl Key for PublicKey {
-    fn operations(batch: Batch<'_, Self>) -> Operations<'_> {
-        Operations::Public(batch)
-    }
-
-    fn class(&self) -> KeyClass<'_> {
-        KeyClass {
-            n_width: self.modulus().bits(),
-            e: self.exponent().as_limbs(),
-            prime: None,
-        }
-    }
-
-    fn modulus(&self) -> ModulusRef<'_> {
-        self.modulus()
-    }
-
-    fn address(&self) -> *const () {
-        self.address()
-    }
-
-    fn bits(&self) -> u32 {
-        self.bits()
     }
 }
 
 /// The modulus n of each key.
-pub(super) fn moduli<'a, K: Key>(keys: &[&'a K]) -> Vec<ModulusRef<'a>> {
-    keys.iter().map(|key| key.modulus()).collect()
+pub(super) fn moduli<'a>(keys: &[&'a KeyParts]) -> Vec<ModulusRef<'a>> {
+    keys.iter().map(|key| key.n()).collect()
 }
 
-/// The CRT values of an item, in a batch whose class has primes.
-pub(super) fn crt_values<'a>(key: &&'a KeyHandle) -> &'a Crt {
-    match &key.parts().private {
-        Private::Crt(crt) => crt,
-        Private::Plain { .. } => unreachable!("the class of the batch has primes"),
-    }
-}
-
-/// The private exponent of an item less 1, in a batch whose class has no primes.
-pub(super) fn d_less_1(key: &KeyHandle) -> &[Limb] {
-    match &key.parts().private {
-        Private::Plain { d_less_1 } => d_less_1.as_limbs(),
-        Private::Crt(_) => unreachable!("the class of the batch has no primes"),
-    }
-}
-
-/// Provides encoded messages, and receives the results of private or public operations with keys
-/// `K`. All methods are called from any thread, and again for an item that is recomputed after a
-/// device was lost. The index in an error is ignored; the caller sets it.
-pub(super) trait Source<K: Key>: Sync {
+/// Provides encoded messages, and receives the results of private or public operations.
+///
+/// Its keys are all private or all public, and so are the operations. All methods are called from any
+/// thread, and again for an item that is recomputed after a device was lost. The index in an error
+/// is ignored; the caller sets it.
+pub(super) trait Source: Sync {
     /// The caller's key for the item at `position` of the caller's batch.
-    fn key(&self, position: usize) -> &K;
+    fn key(&self, position: usize) -> &KeyParts;
 
     /// The numbers that [`encode`](Self::encode) may write.
     fn accepted(&self) -> Accepted {
@@ -173,13 +98,12 @@ pub(super) trait Source<K: Key>: Sync {
     fn encode(
         &self,
         position: usize,
-        key: &K,
         randomness: &mut Randomness,
         em: &mut [u8],
     ) -> Result<(), Error>;
 
     /// The largest output of an item with this key, in octets. By default that of a result.
-    fn output_len(&self, key: &K) -> usize {
+    fn output_len(&self, key: &KeyParts) -> usize {
         key.size()
     }
 
@@ -188,11 +112,10 @@ pub(super) trait Source<K: Key>: Sync {
     fn decode(
         &self,
         position: usize,
-        key: &K,
         result: &mut [u8],
         output: &mut [u8],
     ) -> Result<usize, Error> {
-        let _ = (position, key);
+        let _ = position;
         output.copy_from_slice(result);
         Ok(result.len())
     }
@@ -264,49 +187,37 @@ pub(super) struct Blocks<'f, 'b> {
     pub(super) check_key: fn(&KeyHandle) -> Result<(), Error>,
 }
 
-impl Source<KeyHandle> for Blocks<'_, '_> {
-    fn key(&self, position: usize) -> &KeyHandle {
-        (self.item)(position).0
+impl Source for Blocks<'_, '_> {
+    fn key(&self, position: usize) -> &KeyParts {
+        (self.item)(position).0.parts()
     }
 
     fn accepted(&self) -> Accepted {
         self.accepted
     }
 
-    fn encode(
-        &self,
-        position: usize,
-        key: &KeyHandle,
-        _: &mut Randomness,
-        em: &mut [u8],
-    ) -> Result<(), Error> {
+    fn encode(&self, position: usize, _: &mut Randomness, em: &mut [u8]) -> Result<(), Error> {
+        let (key, block) = (self.item)(position);
         (self.check_key)(key)?;
-        copy_block((self.item)(position).1, em)
+        copy_block(block, em)
     }
 }
 
 /// Items with keys of one class, grouped by key. A range of them is a batch too.
-pub(super) struct Batch<'a, K: Key> {
+#[derive(Clone, Copy)]
+pub(super) struct Batch<'a> {
     pub(super) class: KeyClass<'a>,
-    pub(super) keys: &'a [&'a K],
+    pub(super) keys: &'a [&'a KeyParts],
     /// The caller's positions of the items of all classes.
     pub(super) positions: &'a Positions,
     /// The index of the first of these items among those of all classes.
     pub(super) first: usize,
-    pub(super) source: &'a dyn Source<K>,
+    pub(super) source: &'a dyn Source,
     pub(super) streams: &'a Streams,
     pub(super) is_blinded: bool,
 }
 
-impl<K: Key> Clone for Batch<'_, K> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K: Key> Copy for Batch<'_, K> {}
-
-impl<K: Key> Batch<'_, K> {
+impl Batch<'_> {
     /// A range of the items.
     pub(super) fn range(&self, range: Range<usize>) -> Self {
         Self {
@@ -334,29 +245,6 @@ impl<K: Key> Batch<'_, K> {
     pub(super) fn fault(&self, item: usize) -> Error {
         let index = self.error_index(item);
         Error::Fault { index }
-    }
-}
-
-/// Private or public operations.
-#[derive(Clone, Copy)]
-pub(super) enum Operations<'a> {
-    Private(Batch<'a, KeyHandle>),
-    Public(Batch<'a, PublicKey>),
-}
-
-impl Operations<'_> {
-    pub(super) fn class(&self) -> &KeyClass<'_> {
-        match self {
-            Self::Private(batch) => &batch.class,
-            Self::Public(batch) => &batch.class,
-        }
-    }
-
-    pub(super) fn range(&self, range: Range<usize>) -> Self {
-        match self {
-            Self::Private(batch) => Self::Private(batch.range(range)),
-            Self::Public(batch) => Self::Public(batch.range(range)),
-        }
     }
 }
 

@@ -1,18 +1,20 @@
-//! Computes a batch: sorts its items by key class, and gives each class to the backend.
+//! Computes a batch: sorts its items by key class, and gives each class to a backend.
 
 use alloc::vec::Vec;
 use core::ops::Range;
+use core::ptr;
 
 use batch_modexp_core::secret::Secret;
 
 use super::backend::{Items, RsaBackend};
-use super::batch::{Batch, Key, KeyClass, Positions, Source};
+use super::batch::{Batch, KeyClass, Positions, Source};
 use super::error::Error;
+use super::key::KeyParts;
 use super::output::{Buffers, Outputs, Size};
 use super::random::Streams;
 
-/// Computes one operation for each of `count` items: private ones or public ones by the type of the
-/// source's keys. Returns the outputs that `source` makes of the results; those of private operations
+/// Computes one operation for each of `count` items: private or public ones, as the keys of the
+/// source are. Returns the outputs that `source` makes of the results; those of private operations
 /// have passed their check.
 ///
 /// `is_blinded` blinds the bases of private operations and requires `streams`.
@@ -20,14 +22,14 @@ use super::random::Streams;
 /// # Errors
 ///
 /// [`Error::Rng`], or the backend's error if it failed as a whole.
-pub(super) fn compute<K: Key, B: RsaBackend + ?Sized>(
+pub(super) fn compute<B: RsaBackend + ?Sized>(
     backend: &B,
     count: usize,
-    source: &impl Source<K>,
+    source: &dyn Source,
     streams: &Streams,
     is_blinded: bool,
 ) -> Result<Secret<Outputs>, Error> {
-    let keys: Vec<&K> = (0..count).map(|position| source.key(position)).collect();
+    let keys: Vec<&KeyParts> = (0..count).map(|position| source.key(position)).collect();
     let (positions, classes) = sort(&keys);
     let keys = match &positions {
         Positions::Same => keys,
@@ -52,7 +54,7 @@ pub(super) fn compute<K: Key, B: RsaBackend + ?Sized>(
             streams,
             is_blinded,
         };
-        match backend.compute(Items::new(K::operations(batch), slots.reborrow())) {
+        match backend.compute(Items::new(batch, slots.reborrow())) {
             // A backend's error about one item concerns its width. All numbers of a class are
             // equally wide, so every item of the class gets it.
             Err(error) if error.index().is_some() => {
@@ -69,15 +71,15 @@ pub(super) fn compute<K: Key, B: RsaBackend + ?Sized>(
 /// Sorts items by key: returns their positions, and the range of each class.
 ///
 /// Items of one key are adjacent, because a backend prepares each modulus once for a run.
-pub(super) fn sort<'a, K: Key>(keys: &[&'a K]) -> (Positions, Vec<(KeyClass<'a>, Range<usize>)>) {
+pub(super) fn sort<'a>(keys: &[&'a KeyParts]) -> (Positions, Vec<(KeyClass<'a>, Range<usize>)>) {
     // Sorts runs of items with one key, of which there are often few.
     let mut start = 0;
     let mut runs: Vec<_> = keys
-        .chunk_by(|a, b| a.address() == b.address())
+        .chunk_by(|a, b| ptr::eq(*a, *b))
         .map(|run| {
             start += run.len();
             let class = run[0].class();
-            (class, run[0].address(), start - run.len(), run.len())
+            (class, ptr::from_ref(run[0]), start - run.len(), run.len())
         })
         .collect();
     if let [run] = &runs[..] {

@@ -7,7 +7,7 @@ use super::backend::RsaBackend;
 use super::batch::{Accepted, Source, copy_block};
 use super::compute::compute;
 use super::encryption::{AnyEncryptionScheme, EncryptionScheme, check_key};
-use super::key::KeyHandle;
+use super::key::{KeyHandle, KeyParts};
 use super::random::{Randomness, Streams};
 use super::signatures::SecretOctets;
 use crate::rsa::Error;
@@ -210,35 +210,23 @@ struct ToDecrypt<'f, 'c, S> {
 /// The key, the scheme and the ciphertext.
 type Item<'c, S> = (&'c KeyHandle, &'c S, &'c [u8]);
 
-impl<S: EncryptionScheme> Source<KeyHandle> for ToDecrypt<'_, '_, S> {
-    fn key(&self, position: usize) -> &KeyHandle {
-        (self.item)(position).0
+impl<S: EncryptionScheme> Source for ToDecrypt<'_, '_, S> {
+    fn key(&self, position: usize) -> &KeyParts {
+        (self.item)(position).0.parts()
     }
 
     fn accepted(&self) -> Accepted {
         self.accepted
     }
 
-    fn encode(
-        &self,
-        position: usize,
-        key: &KeyHandle,
-        _: &mut Randomness,
-        em: &mut [u8],
-    ) -> Result<(), Error> {
-        let (_, scheme, ciphertext) = (self.item)(position);
+    fn encode(&self, position: usize, _: &mut Randomness, em: &mut [u8]) -> Result<(), Error> {
+        let (key, scheme, ciphertext) = (self.item)(position);
         check_key(scheme, key.bits(), key.restriction())?;
         copy_block(ciphertext, em)
     }
 
-    fn decode(
-        &self,
-        position: usize,
-        key: &KeyHandle,
-        em: &mut [u8],
-        output: &mut [u8],
-    ) -> Result<usize, Error> {
-        let (_, scheme, ciphertext) = (self.item)(position);
+    fn decode(&self, position: usize, em: &mut [u8], output: &mut [u8]) -> Result<usize, Error> {
+        let (key, scheme, ciphertext) = (self.item)(position);
         // Enough to wipe what hash functions leave on the stack.
         let message = scrubbed(|| scheme.decode(key, ciphertext, em))?;
         output[..message.len()].copy_from_slice(&message);

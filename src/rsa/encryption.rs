@@ -143,7 +143,7 @@ impl Sealed for RsaesPkcs1v15 {
         ciphertext: &[u8],
         em: &mut [u8],
     ) -> Result<Secret<Vec<u8>>, Error> {
-        let alternative = pkcs1_v15::Alternative::new(&key.parts().d_hash, ciphertext);
+        let alternative = pkcs1_v15::Alternative::new(&key.parts().private().d_hash, ciphertext);
         Ok(pkcs1_v15::decode(em, &alternative))
     }
 }

@@ -6,7 +6,7 @@ use super::backend::RsaBackend;
 use super::batch::Source;
 use super::compute::compute;
 use super::encryption::{EncryptionScheme, check_key};
-use super::key::PublicKey;
+use super::key::{KeyParts, PublicKey};
 use super::random::{Randomness, Streams};
 use super::signatures::Ciphertexts;
 use crate::rsa::Error;
@@ -110,20 +110,19 @@ struct ToEncrypt<'f, 'm, S> {
     item: &'f (dyn Fn(usize) -> (&'m PublicKey, &'m [u8]) + Sync),
 }
 
-impl<S: EncryptionScheme + Sync> Source<PublicKey> for ToEncrypt<'_, '_, S> {
-    fn key(&self, position: usize) -> &PublicKey {
-        (self.item)(position).0
+impl<S: EncryptionScheme + Sync> Source for ToEncrypt<'_, '_, S> {
+    fn key(&self, position: usize) -> &KeyParts {
+        (self.item)(position).0.parts()
     }
 
     fn encode(
         &self,
         position: usize,
-        key: &PublicKey,
         randomness: &mut Randomness,
         em: &mut [u8],
     ) -> Result<(), Error> {
+        let (key, message) = (self.item)(position);
         check_key(self.scheme, key.bits(), key.restriction())?;
-        let (_, message) = (self.item)(position);
         let max_len = em.len().saturating_sub(self.scheme.overhead());
         if message.len() > max_len {
             return Err(Error::MessageTooLong {

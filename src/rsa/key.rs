@@ -76,19 +76,26 @@ use crate::rsa::Error;
 #[derive(Clone)]
 pub struct KeyHandle(Arc<KeyParts>);
 
+/// The numbers of a private or public key. Clones of a key share them.
 pub(super) struct KeyParts {
     /// The modulus n with its Montgomery constants; public.
     pub(super) n: BoxedMontyParams,
     /// The length of n in bits.
     pub(super) n_bits: u32,
-    /// The public exponent.
+    /// The public exponent, as wide as its value needs.
     pub(super) e: BoxedUint,
-    pub(super) private: Private,
+    /// The schemes that the key may be used for.
+    pub(super) restriction: Restriction,
+    /// `None` for a public key.
+    pub(super) private: Option<PrivateParts>,
+}
+
+/// What only a private key has.
+pub(super) struct PrivateParts {
+    pub(super) numbers: Private,
     /// SHA-256 of d, from which implicit rejection derives its messages.
     pub(super) d_hash: Secret<[u8; 32]>,
-    /// The schemes that the key may sign by.
-    pub(super) restriction: Restriction,
-    /// SHA-256 of all of the above, made by the import.
+    /// SHA-256 of all parts of the key, made by the import.
     seal: Secret<[u8; 32]>,
     /// The key's records on GPUs, until it is dropped.
     #[cfg(feature = "cuda")]
@@ -131,7 +138,7 @@ impl KeyHandle {
 
     fn restricted(components: &RsaComponents<'_>, restriction: Restriction) -> Result<Self, Error> {
         let checked = check::check(components)?;
-        let private = match checked.private {
+        let numbers = match checked.private {
             check::Private::Crt(crt) => Private::Crt(Crt {
                 p: Modulus::new(crt.p.as_limbs(), 0),
                 q: Modulus::new(crt.q.as_limbs(), 0),
@@ -146,15 +153,17 @@ impl KeyHandle {
         };
         let size = checked.n_bits.div_ceil(8) as usize;
         let mut parts = KeyParts {
-            d_hash: hash_of_exponent(components.d, size),
             n: checked.n,
             n_bits: checked.n_bits,
             e: checked.e,
-            private,
             restriction,
-            seal: Secret::new([0; 32]),
-            #[cfg(feature = "cuda")]
-            on_devices: Default::default(),
+            private: Some(PrivateParts {
+                numbers,
+                d_hash: hash_of_exponent(components.d, size),
+                seal: Secret::new([0; 32]),
+                #[cfg(feature = "cuda")]
+                on_devices: Default::default(),
+            }),
         };
         parts.seal();
         Ok(Self(Arc::new(parts)))
@@ -169,13 +178,13 @@ impl KeyHandle {
     /// The length of the modulus and of a signature, in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.0.n_bits.div_ceil(8) as usize
+        self.0.size()
     }
 
     /// Whether private operations use the Chinese remainder theorem.
     #[must_use]
     pub fn has_crt(&self) -> bool {
-        matches!(self.0.private, Private::Crt(_))
+        matches!(self.0.private().numbers, Private::Crt(_))
     }
 
     /// The schemes that the key may sign by.
@@ -201,7 +210,7 @@ impl KeyHandle {
     /// device: the parent's devices keep it.
     #[cfg(feature = "cuda")]
     pub fn evict(&self) -> Result<(), batch_modexp_core::Error> {
-        self.0.on_devices.evict()
+        self.0.private().on_devices.evict()
     }
 
     pub(super) fn parts(&self) -> &KeyParts {
@@ -213,6 +222,35 @@ impl KeyParts {
     /// The modulus n.
     pub(super) fn n(&self) -> ModulusRef<'_> {
         ModulusRef::of(self.n.as_ref())
+    }
+
+    /// The length of the modulus in octets.
+    pub(super) fn size(&self) -> usize {
+        self.n_bits.div_ceil(8) as usize
+    }
+
+    /// What only a private key has, for operations that only get private keys.
+    pub(super) fn private(&self) -> &PrivateParts {
+        match &self.private {
+            Some(private) => private,
+            None => unreachable!("a public key in a private operation"),
+        }
+    }
+
+    /// The CRT values, for computations that only get keys with primes.
+    pub(super) fn crt(&self) -> &Crt {
+        match &self.private().numbers {
+            Private::Crt(crt) => crt,
+            Private::Plain { .. } => unreachable!("a key without primes among keys with primes"),
+        }
+    }
+
+    /// The private exponent less 1, for computations that only get keys without primes.
+    pub(super) fn d_less_1(&self) -> &[Limb] {
+        match &self.private().numbers {
+            Private::Plain { d_less_1 } => d_less_1.as_limbs(),
+            Private::Crt(_) => unreachable!("a key with primes among keys without primes"),
+        }
     }
 }
 

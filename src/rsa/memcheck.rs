@@ -25,7 +25,7 @@ use super::batch::{Accepted, Source};
 use super::compute::compute;
 use super::encryption::{oaep, pkcs1_v15};
 use super::hash::add_mask;
-use super::key::Private;
+use super::key::{KeyParts, Private};
 use super::keygen::candidates::Candidates;
 use super::keygen::numbers::Numbers;
 use super::keygen::primality::{on_engine, pass};
@@ -142,7 +142,7 @@ fn secret_octets(key: &PrivateKey) -> [Vec<u8>; 6] {
 fn leak_by_comparison() {
     let key = KeyHandle::new(&rsa_keys().remove(0)).unwrap();
     set_secrets_undefined(&key);
-    let Private::Crt(crt) = &key.parts().private else {
+    let Private::Crt(crt) = &key.parts().private().numbers else {
         unreachable!("the key has CRT values");
     };
     let [p, q] = [crt.p(), crt.q()].map(|prime| prime.limbs[prime.limbs.len() - 1]);
@@ -363,9 +363,9 @@ struct RandomBlocks<'a> {
     streams: Streams,
 }
 
-impl Source<KeyHandle> for RandomBlocks<'_> {
-    fn key(&self, position: usize) -> &KeyHandle {
-        self.keys[position]
+impl Source for RandomBlocks<'_> {
+    fn key(&self, position: usize) -> &KeyParts {
+        self.keys[position].parts()
     }
 
     /// The range with the most comparisons.
@@ -373,13 +373,7 @@ impl Source<KeyHandle> for RandomBlocks<'_> {
         Accepted::Sp800_56b
     }
 
-    fn encode(
-        &self,
-        _: usize,
-        _: &KeyHandle,
-        _: &mut Randomness,
-        em: &mut [u8],
-    ) -> Result<(), Error> {
+    fn encode(&self, _: usize, _: &mut Randomness, em: &mut [u8]) -> Result<(), Error> {
         em[0] = 0;
         let drawn = self.streams.next().try_fill_bytes(&mut em[1..]);
         drawn.map_err(|_| Error::Rng)
@@ -390,7 +384,7 @@ impl Source<KeyHandle> for RandomBlocks<'_> {
 fn set_secrets_undefined(key: &KeyHandle) {
     let mark = |number: &BoxedUint| set_undefined(number.as_limbs(), true);
     let parts = key.parts();
-    match &parts.private {
+    match &parts.private().numbers {
         Private::Crt(crt) => {
             set_modulus_undefined(crt.p(), true);
             set_modulus_undefined(crt.q(), true);
@@ -400,7 +394,7 @@ fn set_secrets_undefined(key: &KeyHandle) {
         }
         Private::Plain { d_less_1 } => mark(d_less_1),
     }
-    set_undefined(&*parts.d_hash, true);
+    set_undefined(&*parts.private().d_hash, true);
 }
 
 /// A generator of marked random numbers.

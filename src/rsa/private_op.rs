@@ -12,16 +12,16 @@ mod crt;
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::{iter, ptr};
+use core::ptr;
 
 use batch_modexp_core::engine::{Comparison, Engine, Moduli, SecretPowers};
 use batch_modexp_core::secret::{Secret, reveal};
 use crypto_bigint::Limb;
 
 use self::blinding::{Blinded, BlindingNumbers};
-use super::batch::{Batch, Key, crt_values, d_less_1, moduli};
+use super::batch::{Batch, moduli};
 use super::error::Error;
-use super::key::{Crt, KeyHandle, PublicKey};
+use super::key::Crt;
 use super::limbs::{is_below, octets_to_limbs, write_octets};
 use super::output::Slots;
 
@@ -39,12 +39,15 @@ pub(super) type Exponentiate<'a> =
 pub(super) fn run(
     engine: &dyn Engine,
     exponentiate: Exponentiate<'_>,
-    batch: Batch<'_, KeyHandle>,
+    batch: Batch<'_>,
     slots: Slots<'_>,
 ) -> Result<(), Error> {
     let encoded = EncodedItems::new(batch)?;
-    let results = private_op(engine, exponentiate, &encoded)?;
-    encoded.check(engine, &results, slots);
+    let results = match batch.class.is_private {
+        true => private_op(engine, exponentiate, &encoded)?,
+        false => engine.public_powers(&moduli(batch.keys), batch.class.exponent(), &encoded.ems),
+    };
+    encoded.finish(engine, &results, slots);
     Ok(())
 }
 
@@ -52,7 +55,7 @@ pub(super) fn run(
 fn private_op(
     engine: &dyn Engine,
     exponentiate: Exponentiate<'_>,
-    encoded: &EncodedItems<'_, KeyHandle>,
+    encoded: &EncodedItems<'_>,
 ) -> Result<Secret<Vec<Limb>>, batch_modexp_core::Error> {
     let (class, keys) = (&encoded.batch.class, encoded.batch.keys);
     let n = moduli(keys);
@@ -60,7 +63,7 @@ fn private_op(
     // b^(d - 1)
     let powers = match class.prime {
         Some(prime) => {
-            let keys: Vec<&Crt> = keys.iter().map(crt_values).collect();
+            let keys: Vec<&Crt> = keys.iter().map(|key| key.crt()).collect();
             let primes = crt::both(&keys, Crt::p, Crt::q);
             let exponents = crt::both(
                 &keys,
@@ -72,7 +75,7 @@ fn private_op(
             crt::recombine(engine, &keys, &halves, class.limbs())
         }
         None => {
-            let exponents: Vec<_> = keys.iter().map(|key| d_less_1(key)).collect();
+            let exponents: Vec<_> = keys.iter().map(|key| key.d_less_1()).collect();
             secret_powers(exponentiate, &n, &exponents, class.n_width, &bases)?
         }
     };
@@ -102,17 +105,17 @@ fn secret_powers(
 /// Encoded messages of a batch, and their blinding numbers if it is blinded. Wiped on drop.
 ///
 /// For public operations an encoded message is the number to be raised to e.
-pub(super) struct EncodedItems<'a, K: Key> {
-    pub(super) batch: Batch<'a, K>,
+pub(super) struct EncodedItems<'a> {
+    pub(super) batch: Batch<'a>,
     /// For each item why it could not be encoded. Such items are computed as zeros.
     errors: Vec<Option<Error>>,
     pub(super) ems: Secret<Vec<Limb>>,
     pub(super) blinding: Option<BlindingNumbers>,
 }
 
-impl<'a, K: Key> EncodedItems<'a, K> {
+impl<'a> EncodedItems<'a> {
     /// Gets the encoded messages from the source, and draws blinding numbers if the batch is blinded.
-    pub(super) fn new(batch: Batch<'a, K>) -> Result<Self, Error> {
+    pub(super) fn new(batch: Batch<'a>) -> Result<Self, Error> {
         let (keys, limbs) = (batch.keys, batch.class.limbs());
         let mut randomness = batch.streams.next();
         let mut ems = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
@@ -125,11 +128,11 @@ impl<'a, K: Key> EncodedItems<'a, K> {
                 continue;
             };
             let octets = &mut octets[..key.size()];
-            let encoded = batch.source.encode(position, key, &mut randomness, octets);
+            let encoded = batch.source.encode(position, &mut randomness, octets);
             let encoded = encoded.and_then(|()| {
                 octets_to_limbs(octets, em);
                 // A check modulo p and q would not notice a number above n.
-                match reveal(accepted.includes(em, key.modulus().limbs)) {
+                match reveal(accepted.includes(em, key.n().limbs)) {
                     true => Ok(()),
                     false => Err(accepted.error(octets.len())),
                 }
@@ -160,7 +163,7 @@ impl<'a, K: Key> EncodedItems<'a, K> {
     /// # Panics
     ///
     /// If there is not one slot and one result for each item.
-    fn write(self, results: &[Limb], passed: impl IntoIterator<Item = bool>, mut slots: Slots<'_>) {
+    fn write(self, results: &[Limb], passed: &[bool], mut slots: Slots<'_>) {
         let Self { batch, errors, .. } = self;
         let (count, limbs) = (batch.keys.len(), batch.class.limbs());
         assert_eq!(results.len(), count * limbs, "a result for each item");
@@ -173,36 +176,39 @@ impl<'a, K: Key> EncodedItems<'a, K> {
                 slots.fail(item, error);
                 continue;
             }
-            let Some(position) = batch.position_with_key(item).filter(|_| passed) else {
+            let Some(position) = batch.position_with_key(item).filter(|_| *passed) else {
                 slots.fail(item, batch.fault(item));
                 continue;
             };
             let octets = &mut octets[..key.size()];
             write_octets(result, octets);
             slots.write(item, batch.source.output_len(key), |output| {
-                let len = batch.source.decode(position, key, octets, output);
+                let len = batch.source.decode(position, octets, output);
                 len.map_err(|error| error.at(position))
             });
         }
     }
 }
 
-impl EncodedItems<'_, KeyHandle> {
+impl EncodedItems<'_> {
     /// The bases and factors of the items: see [`blinding`].
     pub(super) fn blind(&self, engine: &dyn Engine) -> Blinded {
         let (class, n) = (&self.batch.class, moduli(self.batch.keys));
         Blinded::new(engine, &n, class.e, &self.ems, self.blinding.as_ref())
     }
 
-    /// Checks results against the encoded messages, and writes those that pass to their slots,
-    /// decoded by the source. This is the only path from a private operation to the caller.
+    /// Writes results to their slots, decoded by the source. Those of private operations are first
+    /// checked against the encoded messages. This is the only path from an operation to the caller.
     ///
     /// # Panics
     ///
     /// If there is not one slot and one result for each item.
-    pub(super) fn check(self, engine: &dyn Engine, results: &[Limb], slots: Slots<'_>) {
-        let verdicts = self.verdicts(engine, results);
-        self.write(results, verdicts, slots);
+    pub(super) fn finish(self, engine: &dyn Engine, results: &[Limb], slots: Slots<'_>) {
+        let passed = match self.batch.class.is_private {
+            true => self.verdicts(engine, results),
+            false => vec![true; slots.len()],
+        };
+        self.write(results, &passed, slots);
     }
 
     /// Whether each result is below its modulus and its power of e equals the encoded message of
@@ -218,7 +224,7 @@ impl EncodedItems<'_, KeyHandle> {
     fn verdicts(&self, engine: &dyn Engine, results: &[Limb]) -> Vec<bool> {
         let (class, keys) = (&self.batch.class, self.batch.keys);
         let crts: Vec<&Crt> = match class.prime {
-            Some(_) => keys.iter().map(crt_values).collect(),
+            Some(_) => keys.iter().map(|key| key.crt()).collect(),
             None => Vec::new(),
         };
         let p: Vec<_> = crts.iter().map(|key| key.p()).collect();
@@ -235,8 +241,8 @@ impl EncodedItems<'_, KeyHandle> {
         );
         let mut items = results.chunks_exact(class.limbs()).zip(agree);
         let mut verdicts = Vec::with_capacity(keys.len());
-        for run in keys.chunk_by(|a, b| ptr::eq(a.parts(), b.parts())) {
-            let key = run[0].parts();
+        for run in keys.chunk_by(|a, b| ptr::eq(*a, *b)) {
+            let key = run[0];
             let n = key.n().limbs;
             let items = items.by_ref().take(run.len());
             let passed = items.map(|(result, agree)| reveal(agree & is_below(result, n)));
@@ -248,18 +254,6 @@ impl EncodedItems<'_, KeyHandle> {
             }
         }
         verdicts
-    }
-}
-
-impl EncodedItems<'_, PublicKey> {
-    /// Writes the powers of a public operation to their slots, decoded by the source. They are not
-    /// checked.
-    ///
-    /// # Panics
-    ///
-    /// If there is not one slot and one power for each item.
-    pub(super) fn write_public(self, powers: &[Limb], slots: Slots<'_>) {
-        self.write(powers, iter::repeat(true), slots);
     }
 }
 

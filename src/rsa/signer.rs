@@ -5,7 +5,7 @@ use rand_core::TryCryptoRng;
 use super::backend::RsaBackend;
 use super::batch::Source;
 use super::compute::compute;
-use super::key::{KeyHandle, Restriction};
+use super::key::{KeyHandle, KeyParts, Restriction};
 use super::random::{Randomness, Streams};
 use super::scheme::sealed::Sealed;
 use super::scheme::{AnyScheme, Content, Scheme, permit};
@@ -239,19 +239,18 @@ struct ToSign<'f, 's, S> {
 /// The key, the scheme, the narrowest restriction of its keys, and the content.
 type Item<'s, S> = (&'s KeyHandle, &'s S, Restriction, Content<'s>);
 
-impl<S: Scheme> Source<KeyHandle> for ToSign<'_, '_, S> {
-    fn key(&self, position: usize) -> &KeyHandle {
-        (self.item)(position).0
+impl<S: Scheme> Source for ToSign<'_, '_, S> {
+    fn key(&self, position: usize) -> &KeyParts {
+        (self.item)(position).0.parts()
     }
 
     fn encode(
         &self,
         position: usize,
-        key: &KeyHandle,
         randomness: &mut Randomness,
         em: &mut [u8],
     ) -> Result<(), Error> {
-        let (_, scheme, narrowest, content) = (self.item)(position);
+        let (key, scheme, narrowest, content) = (self.item)(position);
         permit(key.restriction(), narrowest)?;
         content.with_digest(scheme, |digest| {
             scheme.encode(digest, key.bits(), randomness, em)

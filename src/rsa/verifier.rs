@@ -5,7 +5,7 @@ use core::fmt;
 use super::backend::RsaBackend;
 use super::batch::{Accepted, Source, copy_block};
 use super::compute::compute;
-use super::key::{PublicKey, Restriction};
+use super::key::{KeyParts, PublicKey, Restriction};
 use super::output::Outputs;
 use super::random::{Randomness, Streams};
 use super::scheme::sealed::Sealed;
@@ -326,23 +326,17 @@ impl<S: Scheme> Signed<'_, '_, S> {
     }
 }
 
-impl<S: Scheme> Source<PublicKey> for Signed<'_, '_, S> {
-    fn key(&self, position: usize) -> &PublicKey {
-        (self.item)(position).0
+impl<S: Scheme> Source for Signed<'_, '_, S> {
+    fn key(&self, position: usize) -> &KeyParts {
+        (self.item)(position).0.parts()
     }
 
     fn accepted(&self) -> Accepted {
         Accepted::BelowModulus
     }
 
-    fn encode(
-        &self,
-        position: usize,
-        key: &PublicKey,
-        _: &mut Randomness,
-        em: &mut [u8],
-    ) -> Result<(), Error> {
-        let (_, scheme, narrowest, content, signature) = (self.item)(position);
+    fn encode(&self, position: usize, _: &mut Randomness, em: &mut [u8]) -> Result<(), Error> {
+        let (key, scheme, narrowest, content, signature) = (self.item)(position);
         // A wrong signature does not hide that the item could not be verified.
         self.permit(narrowest, key)?;
         if let Content::Digest(_) = content {
@@ -351,18 +345,12 @@ impl<S: Scheme> Source<PublicKey> for Signed<'_, '_, S> {
         copy_block(signature, em)
     }
 
-    fn output_len(&self, _: &PublicKey) -> usize {
+    fn output_len(&self, _: &KeyParts) -> usize {
         0
     }
 
-    fn decode(
-        &self,
-        position: usize,
-        key: &PublicKey,
-        em: &mut [u8],
-        _: &mut [u8],
-    ) -> Result<usize, Error> {
-        let (_, scheme, narrowest, content, _) = (self.item)(position);
+    fn decode(&self, position: usize, em: &mut [u8], _: &mut [u8]) -> Result<usize, Error> {
+        let (key, scheme, narrowest, content, _) = (self.item)(position);
         let min_salt_len = self.permit(narrowest, key)?;
         content.with_digest(scheme, |digest| {
             match scheme.verify_vartime(digest, key.bits(), min_salt_len, em)? {

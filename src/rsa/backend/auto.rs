@@ -3,7 +3,7 @@
 use super::RsaBackend;
 use super::host::forward;
 #[cfg(feature = "cuda")]
-use super::{HostEngine, Items, ModulusRef, Operations, PerThread, SecretPowers};
+use super::{HostEngine, Items, ModulusRef, PerThread, SecretPowers};
 use crate::backend::Auto;
 use crate::backend::auto::Chosen;
 #[cfg(feature = "cuda")]
@@ -13,7 +13,7 @@ use crate::backend::auto::{
 };
 use crate::rsa::KeyHandle;
 #[cfg(feature = "cuda")]
-use crate::rsa::batch::{Key, KeyClass};
+use crate::rsa::batch::KeyClass;
 #[cfg(feature = "cuda")]
 use crate::rsa::error::Error;
 
@@ -37,13 +37,14 @@ impl RsaBackend for Both {
 
     fn compute(&self, mut items: Items<'_>) -> Result<(), Error> {
         let count = items.exponentiations() * items.len();
-        let shape = match items.operations {
-            Operations::Private(batch) => shape(&batch.class),
-            Operations::Public(batch) => Shape {
+        let class = &items.batch.class;
+        let shape = match class.is_private {
+            true => shape(class),
+            false => Shape {
                 kind: "public operation",
-                bits: batch.class.n_width,
+                bits: class.n_width,
                 product_bits: None,
-                exponent_bits: batch.class.exponent().bits(),
+                exponent_bits: class.exponent().bits(),
             },
         };
         self.run(shape, count, &mut items, |items, side| match side {
@@ -80,7 +81,7 @@ impl Auto {
         match self.chosen() {
             #[cfg(feature = "cuda")]
             Chosen::Both(both) => {
-                let class = key.class();
+                let class = key.parts().class();
                 let exponentiations = class.exponentiations();
                 let count = both.break_even(shape(&class))?;
                 Some(count.div_ceil(exponentiations))

@@ -4,6 +4,7 @@
 
 use alloc::vec::Vec;
 use core::ops::Range;
+use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use batch_modexp_core::monty::low_64_bits;
@@ -17,9 +18,9 @@ use crate::backend::cuda::feed::Feed;
 use crate::backend::cuda::plan::Tuning;
 use crate::backend::cuda::powers::PowerFeed;
 use crate::backend::cuda::runtime::pipeline::Destination;
-use crate::rsa::batch::{Batch, Key, KeyClass, Operations, crt_values};
+use crate::rsa::batch::{Batch, KeyClass};
 use crate::rsa::error::Error;
-use crate::rsa::key::{KeyHandle, PublicKey};
+use crate::rsa::key::{KeyHandle, KeyParts};
 use crate::rsa::output::Slots;
 use crate::rsa::private_op::EncodedItems;
 use crate::rsa::private_op::blinding::Blinded;
@@ -67,7 +68,7 @@ impl Cuda {
     /// [`Error::Cuda`](batch_modexp_core::Error::Cuda) if the driver cannot compile or load a
     /// kernel, [`Error::Forked`](batch_modexp_core::Error::Forked) in a forked child.
     pub fn prepare_private_op(&self, key: &KeyHandle) -> Result<(), batch_modexp_core::Error> {
-        let class = key.class();
+        let class = key.parts().class();
         match (crt_kernels(self, &class), class.prime) {
             (Some((kernels, _)), _) => self.compile(|| kernels.entries()),
             (None, Some(prime)) => self.prepare(prime.width),
@@ -82,26 +83,27 @@ impl Cuda {
     ///
     /// Those of [`compute`](RsaBackend::compute).
     pub fn compute_timed(&self, items: Items<'_>) -> Result<Timing, Error> {
-        match items.operations {
-            Operations::Private(batch) => {
-                private_ops(self, batch, items, |kernels, shape, runs, feed, slots| {
-                    self.run_crt(kernels, shape, runs, feed, slots)
-                })
-            }
-            Operations::Public(batch) => public_ops(self, batch, items),
+        match items.batch.class.is_private {
+            true => private_ops(self, items, |kernels, shape, runs, feed, slots| {
+                self.run_crt(kernels, shape, runs, feed, slots)
+            }),
+            false => public_ops(self, items),
         }
     }
 }
 
 /// Runs public operations on devices, or on the host without kernels for them.
-fn public_ops(cuda: &Cuda, batch: Batch<'_, PublicKey>, items: Items<'_>) -> Result<Timing, Error> {
-    let class = &batch.class;
+fn public_ops(cuda: &Cuda, items: Items<'_>) -> Result<Timing, Error> {
+    let class = &items.batch.class;
     let exponent_bits = class.exponent().bits();
     if exponent_bits > MAX_EXPONENT_BITS || !cuda.has_kernel(class.n_width) {
         cuda.host().compute(items)?;
         return Ok(Timing::default());
     }
-    let feed = Public { batch };
+    let feed = Public {
+        engine: cuda.engine(),
+        batch: items.batch,
+    };
     cuda.run_powers(exponent_bits, Tuning::default(), &feed, items.slots)
 }
 
@@ -109,7 +111,6 @@ fn public_ops(cuda: &Cuda, batch: Batch<'_, PublicKey>, items: Items<'_>) -> Res
 /// kernels, or if the last device with such kernels is lost.
 fn private_ops(
     cuda: &Cuda,
-    batch: Batch<'_, KeyHandle>,
     mut items: Items<'_>,
     run_crt: impl FnOnce(
         CrtClass,
@@ -119,6 +120,7 @@ fn private_ops(
         Slots<'_>,
     ) -> Result<Timing, Error>,
 ) -> Result<Timing, Error> {
+    let batch = items.batch;
     if let Some((kernels, shape)) = crt_kernels(cuda, &batch.class) {
         let slots = items.slots.reborrow();
         let timing = crt_ops(cuda, batch, slots, |runs, feed, slots| {
@@ -134,7 +136,7 @@ fn private_ops(
 
 fn crt_ops(
     cuda: &Cuda,
-    batch: Batch<'_, KeyHandle>,
+    batch: Batch<'_>,
     mut slots: Slots<'_>,
     run: impl FnOnce(&[CrtRun<'_>], &Checked<'_>, Slots<'_>) -> Result<Timing, Error>,
 ) -> Result<Timing, Error> {
@@ -168,8 +170,8 @@ fn crt_kernels(cuda: &Cuda, class: &KeyClass<'_>) -> Option<(CrtClass, CrtShape)
     Some((kernels, shape))
 }
 
-fn crt_run<'a>(run: &[&'a KeyHandle]) -> CrtRun<'a> {
-    let (parts, crt) = (run[0].parts(), crt_values(&run[0]));
+fn crt_run<'a>(run: &[&'a KeyParts]) -> CrtRun<'a> {
+    let (key, crt) = (run[0], run[0].crt());
     CrtRun {
         len: run.len(),
         key: CrtKey {
@@ -178,31 +180,31 @@ fn crt_run<'a>(run: &[&'a KeyHandle]) -> CrtRun<'a> {
             q: crt.q(),
             exponent_q: &crt.dq_less_1,
             qinv: &crt.qinv,
-            n: parts.n(),
+            n: key.n(),
         },
-        residence: &parts.on_devices,
+        residence: &key.private().on_devices,
     }
 }
 
 /// Wipes the device records of keys with a failed item, so that the next call uploads them anew.
 /// All items would fail for ever with a record that a fault has changed.
-fn renew_records(keys: &[&KeyHandle], slots: &Slots<'_>) {
+fn renew_records(keys: &[&KeyParts], slots: &Slots<'_>) {
     let mut first = 0;
     for run in runs(keys) {
         if (first..first + run.len()).any(|item| slots.is_fault(item)) {
             // An error is ignored: the device is lost, or the next call reports it.
-            let _ = run[0].evict();
+            let _ = run[0].private().on_devices.evict();
         }
         first += run.len();
     }
 }
 
 /// Splits items of one class into runs of one key; all items of a key must be adjacent.
-fn runs<'s, 'a, K: Key>(keys: &'s [&'a K]) -> impl Iterator<Item = &'s [&'a K]> {
+fn runs<'s, 'a>(keys: &'s [&'a KeyParts]) -> impl Iterator<Item = &'s [&'a KeyParts]> {
     let mut rest = keys;
     core::iter::from_fn(move || {
-        let first = rest.first()?.address();
-        let is_same = |key: &&K| key.address() == first;
+        let first = *rest.first()?;
+        let is_same = |key: &&KeyParts| ptr::eq(*key, first);
         // Galloping search: runs are often long, and reading each item of a large batch would take
         // as long as thousands of them on a device.
         let mut bound = 1;
@@ -219,14 +221,14 @@ fn runs<'s, 'a, K: Key>(keys: &'s [&'a K]) -> impl Iterator<Item = &'s [&'a K]> 
 /// Encodes items and checks their results.
 struct Checked<'a> {
     engine: HostEngine<'a>,
-    batch: Batch<'a, KeyHandle>,
+    batch: Batch<'a>,
     /// Whether an item has failed its check.
     has_fault: AtomicBool,
 }
 
 impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
     /// Encoded items; with bases and factors if the host has blinded them.
-    type Opened = (EncodedItems<'a, KeyHandle>, Option<Blinded>);
+    type Opened = (EncodedItems<'a>, Option<Blinded>);
     type Error = Error;
 
     fn is_blinded(&self) -> bool {
@@ -250,7 +252,7 @@ impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
     }
 
     fn take(&self, (encoded, _): Self::Opened, results: &[Limb], mut slots: Slots<'s>) {
-        encoded.check(self.engine.0, results, slots.reborrow());
+        encoded.finish(self.engine.0, results, slots.reborrow());
         if (0..slots.len()).any(|item| slots.is_fault(item)) {
             self.has_fault.store(true, Relaxed);
         }
@@ -259,11 +261,12 @@ impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
 
 /// Encodes items of public operations, and takes their powers.
 struct Public<'a> {
-    batch: Batch<'a, PublicKey>,
+    engine: HostEngine<'a>,
+    batch: Batch<'a>,
 }
 
 impl<'a, 's> Feed<Slots<'s>> for Public<'a> {
-    type Opened = EncodedItems<'a, PublicKey>;
+    type Opened = EncodedItems<'a>;
     type Error = Error;
 
     fn open(&self, items: Range<usize>, _: bool) -> Result<Self::Opened, Error> {
@@ -278,14 +281,14 @@ impl<'a, 's> Feed<Slots<'s>> for Public<'a> {
     }
 
     fn take(&self, encoded: Self::Opened, powers: &[Limb], slots: Slots<'s>) {
-        encoded.write_public(powers, slots);
+        encoded.finish(self.engine.0, powers, slots);
     }
 }
 
 impl<'s> PowerFeed<Slots<'s>> for Public<'_> {
     fn moduli(&self, items: Range<usize>) -> Vec<(ModulusRef<'_>, usize)> {
         let runs = runs(&self.batch.keys[items]);
-        runs.map(|run| (run[0].modulus(), run.len())).collect()
+        runs.map(|run| (run[0].n(), run.len())).collect()
     }
 }
 

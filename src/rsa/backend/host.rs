@@ -85,7 +85,6 @@ mod threads {
 
     use super::super::{ITEMS_AT_A_TIME, Items, ModulusRef, PerThread};
     use super::*;
-    use crate::rsa::batch::Operations;
     use batch_modexp_core::BatchModExp;
     use batch_modexp_cpu::{Cpu, Parallel};
 
@@ -114,12 +113,12 @@ mod threads {
         }
 
         fn compute(&self, items: Items<'_>) -> Result<(), Error> {
-            let share = match items.operations {
-                Operations::Private(_) => {
+            let share = match items.batch.class.is_private {
+                true => {
                     let bits = items.exponentiation_bits();
                     share(self, items.len(), bits, items.exponentiations())
                 }
-                Operations::Public(_) => public_share(self.threads(), &items),
+                false => public_share(self.threads(), &items),
             };
             let shares: Vec<_> = items.chunks(share).collect();
             self.workers()

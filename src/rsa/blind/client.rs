@@ -43,7 +43,7 @@ impl Variant {
         message: impl AsRef<[u8]>,
     ) -> Result<(Vec<u8>, ClientState), Error> {
         self.check_key(key.restriction())?;
-        let n = key.modulus().limbs;
+        let n = key.parts().n().limbs;
         let zeros = || Secret::new(vec![Limb::ZERO; n.len()]);
         let mut octets = Secret::new(vec![0; key.size()]);
 
@@ -136,12 +136,16 @@ impl fmt::Debug for ClientState {
 
 /// `a * b mod n`, with the n of `key`.
 fn product(key: &PublicKey, a: &[Limb], b: &[Limb]) -> Secret<Vec<Limb>> {
-    Serial.products(&[key.modulus()], a, b)
+    Serial.products(&[key.parts().n()], a, b)
 }
 
 /// `base^e mod n`, with the n and e of `key`.
 fn power(key: &PublicKey, base: &[Limb]) -> Secret<Vec<Limb>> {
-    Serial.public_powers(&[key.modulus()], Exponent::new(key.exponent()), base)
+    Serial.public_powers(
+        &[key.parts().n()],
+        Exponent::new(key.parts().e.as_limbs()),
+        base,
+    )
 }
 
 /// The inverse of `a` modulo an odd n. Whether it exists becomes public.

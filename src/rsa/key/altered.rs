@@ -4,13 +4,14 @@ use alloc::sync::Arc;
 
 use batch_modexp_core::secret::Secret;
 
-use super::{Crt, KeyHandle, KeyParts, Private};
+use super::{Crt, KeyHandle, KeyParts, Private, PrivateParts};
 
 impl KeyHandle {
     /// The key with some numbers changed in memory, and the seal of its import.
     pub(in crate::rsa) fn altered(&self, change: impl FnOnce(&mut KeyParts)) -> Self {
         let parts = self.parts();
-        let private = match &parts.private {
+        let private = parts.private();
+        let numbers = match &private.numbers {
             Private::Crt(crt) => Private::Crt(Crt {
                 p: crt.p().into(),
                 q: crt.q().into(),
@@ -27,12 +28,14 @@ impl KeyHandle {
             n: parts.n.clone(),
             n_bits: parts.n_bits,
             e: parts.e.clone(),
-            private,
-            d_hash: Secret::new(*parts.d_hash),
             restriction: parts.restriction,
-            seal: Secret::new(*parts.seal),
-            #[cfg(feature = "cuda")]
-            on_devices: Default::default(),
+            private: Some(PrivateParts {
+                numbers,
+                d_hash: Secret::new(*private.d_hash),
+                seal: Secret::new(*private.seal),
+                #[cfg(feature = "cuda")]
+                on_devices: Default::default(),
+            }),
         };
         change(&mut copy);
         Self(Arc::new(copy))
@@ -41,8 +44,11 @@ impl KeyHandle {
     /// The key with some of its CRT values changed.
     pub(in crate::rsa) fn with_crt(&self, change: impl FnOnce(&mut Crt)) -> Self {
         self.altered(|parts| match &mut parts.private {
-            Private::Crt(crt) => change(crt),
-            Private::Plain { .. } => panic!("the key has no CRT values"),
+            Some(PrivateParts {
+                numbers: Private::Crt(crt),
+                ..
+            }) => change(crt),
+            _ => panic!("the key has no CRT values"),
         })
     }
 }

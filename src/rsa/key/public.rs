@@ -6,7 +6,6 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 
-use batch_modexp_core::monty::ModulusRef;
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Odd};
 use pkcs1::{RsaPublicKeyRef, UintRef};
@@ -18,7 +17,7 @@ use pkcs8::spki::{
 use sha2::digest::const_oid::AssociatedOid;
 
 use super::restriction::with_pss_algorithm;
-use super::{KeyFault, KeyHandle, Restriction, check};
+use super::{KeyFault, KeyHandle, KeyParts, Restriction, check};
 use crate::rsa::limbs::limbs_to_octets;
 use crate::rsa::{Error, MAX_PUBLIC_BITS};
 
@@ -50,12 +49,9 @@ const MAX_EXPONENT_BITS: u32 = 64;
 pub struct PublicKey(Arc<PublicParts>);
 
 struct PublicParts {
-    n: BoxedMontyParams,
-    n_bits: u32,
+    parts: KeyParts,
     /// n, big-endian.
     n_octets: Vec<u8>,
-    e: BoxedUint,
-    restriction: Restriction,
     /// SubjectPublicKeyInfo.
     der: Vec<u8>,
 }
@@ -123,11 +119,14 @@ impl PublicKey {
         let e_octets = octets(&e, e.bit_width_vartime());
         let der = restriction.with_algorithm(|algorithm| encode(&n_octets, &e_octets, algorithm));
         Self(Arc::new(PublicParts {
-            n,
-            n_bits,
+            parts: KeyParts {
+                n,
+                n_bits,
+                e,
+                restriction,
+                private: None,
+            },
             n_octets,
-            e,
-            restriction,
             der: der.expect("a public key can be encoded"),
         }))
     }
@@ -135,13 +134,13 @@ impl PublicKey {
     /// The length of the modulus in bits.
     #[must_use]
     pub fn bits(&self) -> u32 {
-        self.0.n_bits
+        self.parts().n_bits
     }
 
     /// The length of the modulus and of a signature or ciphertext, in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.0.n_bits.div_ceil(8) as usize
+        self.parts().size()
     }
 
     /// The modulus n, big-endian, as many bytes as [`size`](Self::size).
@@ -153,13 +152,13 @@ impl PublicKey {
     /// The public exponent e, big-endian, without leading zeros.
     #[must_use]
     pub fn e(&self) -> Vec<u8> {
-        octets(&self.0.e, self.0.e.bit_width_vartime())
+        self.parts().e_octets()
     }
 
     /// The schemes that the key may be used for.
     #[must_use]
     pub fn restriction(&self) -> Restriction {
-        self.0.restriction
+        self.parts().restriction
     }
 
     /// The key as SubjectPublicKeyInfo in DER (RFC 5280, section 4.1). It includes a restriction to
@@ -191,17 +190,8 @@ impl PublicKey {
         octets < &*self.0.n_octets
     }
 
-    pub(in crate::rsa) fn modulus(&self) -> ModulusRef<'_> {
-        ModulusRef::of(self.0.n.as_ref())
-    }
-
-    pub(in crate::rsa) fn exponent(&self) -> &BoxedUint {
-        &self.0.e
-    }
-
-    /// The identity of the key: clones have the same address.
-    pub(in crate::rsa) fn address(&self) -> *const () {
-        Arc::as_ptr(&self.0).cast()
+    pub(in crate::rsa) fn parts(&self) -> &KeyParts {
+        &self.0.parts
     }
 }
 
@@ -264,7 +254,7 @@ impl KeyHandle {
     /// The public exponent e, big-endian, without leading zeros.
     #[must_use]
     pub fn e(&self) -> Vec<u8> {
-        octets(&self.parts().e, self.parts().e.bit_width_vartime())
+        self.parts().e_octets()
     }
 
     /// The public key as SubjectPublicKeyInfo in DER. It includes a restriction to RSASSA-PSS.
@@ -278,6 +268,12 @@ impl KeyHandle {
     #[must_use]
     pub fn public_key_pem(&self) -> String {
         self.public_key().to_pem()
+    }
+}
+
+impl KeyParts {
+    fn e_octets(&self) -> Vec<u8> {
+        octets(&self.e, self.e.bit_width_vartime())
     }
 }
 

@@ -16,13 +16,16 @@ use super::{Crt, KeyParts, Private, Restriction};
 impl KeyParts {
     /// Seals a record that has just been checked.
     pub(super) fn seal(&mut self) {
-        self.seal = self.digest();
+        let digest = self.digest();
+        if let Some(private) = &mut self.private {
+            private.seal = digest;
+        }
     }
 
     /// Whether the record is unchanged since it was sealed. Constant-time in the record; the
     /// verdict is public.
     pub(in crate::rsa) fn is_intact(&self) -> bool {
-        reveal(self.digest().ct_eq(&*self.seal))
+        reveal(self.digest().ct_eq(&*self.private().seal))
     }
 
     /// Digest of everything that a private operation, its check and the encoding of messages read.
@@ -33,7 +36,7 @@ impl KeyParts {
             record.modulus(self.n());
             record.number(self.e.as_limbs());
             record.lengths(&[self.n_bits]);
-            match &self.private {
+            match &self.private().numbers {
                 Private::Crt(Crt {
                     p,
                     q,
@@ -51,7 +54,7 @@ impl KeyParts {
                 }
                 Private::Plain { d_less_1 } => record.number(d_less_1.as_limbs()),
             }
-            record.0.update(*self.d_hash);
+            record.0.update(*self.private().d_hash);
             record.restriction(self.restriction);
             Secret::new(record.0.finalize().into())
         })

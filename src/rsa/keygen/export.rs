@@ -11,7 +11,7 @@ use pkcs8::PrivateKeyInfoRef;
 use pkcs8::der::asn1::OctetStringRef;
 use pkcs8::der::{self, Encode, pem};
 
-use crate::rsa::key::{Crt, KeyHandle, Private};
+use crate::rsa::key::{Crt, KeyHandle};
 use crate::rsa::limbs::limbs_to_octets;
 
 /// A generated key: a [`KeyHandle`] to sign and decrypt with, and its encodings.
@@ -72,10 +72,7 @@ impl GeneratedKey {
     }
 
     fn crt(&self) -> &Crt {
-        match &self.key.parts().private {
-            Private::Crt(crt) => crt,
-            Private::Plain { .. } => unreachable!("it was made of two primes"),
-        }
+        self.key.parts().crt()
     }
 
     fn pkcs8(&self) -> der::Result<Secret<Vec<u8>>> {

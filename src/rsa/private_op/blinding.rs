@@ -20,7 +20,8 @@ use crypto_bigint::{CtEq, CtLt, Limb};
 use rand_core::TryCryptoRng;
 
 use crate::rsa::Error;
-use crate::rsa::batch::{Key, KeyClass};
+use crate::rsa::batch::KeyClass;
+use crate::rsa::key::KeyParts;
 use crate::rsa::limbs::{is_below, octets_to_limbs};
 
 /// The random numbers of blinded items, in flat buffers.
@@ -36,17 +37,17 @@ impl BlindingNumbers {
     /// Draws fresh numbers for items of `keys`, which have the class `class`.
     ///
     /// Fails with [`Error::Rng`] if the generator fails.
-    pub(super) fn draw<K: Key, R: TryCryptoRng + ?Sized>(
+    pub(super) fn draw<R: TryCryptoRng + ?Sized>(
         class: &KeyClass<'_>,
-        keys: &[&K],
+        keys: &[&KeyParts],
         rng: &mut R,
     ) -> Result<Self, Error> {
         let limbs = class.limbs();
         let mut numbers = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
         let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
         for (key, number) in keys.iter().zip(numbers.chunks_exact_mut(limbs)) {
-            let n = key.modulus().limbs;
-            draw_below(n, key.bits(), rng, &mut octets[..key.size()], number)?;
+            let n = key.n().limbs;
+            draw_below(n, key.n_bits, rng, &mut octets[..key.size()], number)?;
         }
         let mut masks = Secret::new(vec![0; class.prime.map_or(0, |_| 2 * keys.len())]);
         for mask in &mut *masks {

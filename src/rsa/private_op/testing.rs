@@ -7,9 +7,9 @@ use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use batch_modexp_core::engine::{Comparison, Engine, Exponent, Moduli, SecretPowers};
 use crypto_bigint::{Choice, Limb, Word};
 
+use crate::rsa::Error;
 use crate::rsa::backend::{HostEngine, Items, RsaBackend};
-use crate::rsa::batch::{Batch, Operations};
-use crate::rsa::{Error, KeyHandle};
+use crate::rsa::batch::Batch;
 
 /// Inputs and outputs of an engine, in the order of the computation.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -49,7 +49,7 @@ pub(in crate::rsa) struct Hooked<'a> {
     pub(in crate::rsa) engine: &'a dyn Engine,
     pub(in crate::rsa) hook: Hook<'a>,
     /// Called before items are encoded.
-    pub(in crate::rsa) at_start: &'a (dyn Fn(&Batch<'_, KeyHandle>) + Sync),
+    pub(in crate::rsa) at_start: &'a (dyn Fn(&Batch<'_>) + Sync),
     /// Called before the first stage, with the encoded messages of blinded items.
     pub(in crate::rsa) at_first: Look<'a>,
     /// Called before the check, with the encoded messages of keys with primes.
@@ -225,8 +225,8 @@ impl RsaBackend for Hooked<'_> {
     }
 
     fn compute(&self, items: Items<'_>) -> Result<(), Error> {
-        if let Operations::Private(batch) = items.operations {
-            (self.at_start)(&batch);
+        if items.batch.class.is_private {
+            (self.at_start)(&items.batch);
         }
         items.compute_on(self)
     }

@@ -11,8 +11,10 @@ use rsa::traits::PrivateKeyParts;
 
 use super::testing::{Hooked, Stage};
 use super::*;
-use crate::rsa::batch::{Positions, Source, crt_values};
+use crate::rsa::KeyHandle;
+use crate::rsa::batch::{Positions, Source};
 use crate::rsa::compute::compute;
+use crate::rsa::key::KeyParts;
 use crate::rsa::limbs::octets_to_limbs;
 use crate::rsa::output::{Buffers, Size};
 use crate::rsa::random::{Randomness, Streams};
@@ -21,18 +23,12 @@ use crate::rsa::signatures::SecretOctets;
 /// A source that is never asked for encoded messages: these are given.
 struct Given<'a>(&'a KeyHandle);
 
-impl Source<KeyHandle> for Given<'_> {
-    fn key(&self, _: usize) -> &KeyHandle {
-        self.0
+impl Source for Given<'_> {
+    fn key(&self, _: usize) -> &KeyParts {
+        self.0.parts()
     }
 
-    fn encode(
-        &self,
-        _: usize,
-        _: &KeyHandle,
-        _: &mut Randomness,
-        _: &mut [u8],
-    ) -> Result<(), Error> {
+    fn encode(&self, _: usize, _: &mut Randomness, _: &mut [u8]) -> Result<(), Error> {
         unreachable!("the encoded messages are given")
     }
 }
@@ -61,11 +57,11 @@ fn checked(
     key: &KeyHandle,
     numbers: &[Limb],
     blinding: bool,
-    compute: impl FnOnce(&EncodedItems<'_, KeyHandle>) -> Secret<Vec<Limb>>,
+    compute: impl FnOnce(&EncodedItems<'_>) -> Secret<Vec<Limb>>,
 ) -> SecretOctets {
     let batch = Batch {
-        class: key.class(),
-        keys: &[key; ITEMS],
+        class: key.parts().class(),
+        keys: &[key.parts(); ITEMS],
         positions: &Positions::Same,
         first: 0,
         source: &Given(key),
@@ -89,7 +85,7 @@ fn checked(
     };
     let mut buffers = Buffers::new(vec![size]);
     let slots = buffers.slots().next().expect("the slots of the class");
-    encoded.check(&Serial, &results, slots);
+    encoded.finish(&Serial, &results, slots);
     SecretOctets::new(buffers.finish(&Positions::Same))
 }
 
@@ -179,18 +175,12 @@ fn no_fault_in_a_plain_operation_gets_through() {
 struct TooLarge<'a>(usize, &'a KeyHandle);
 
 #[cfg(feature = "std")]
-impl Source<KeyHandle> for TooLarge<'_> {
-    fn key(&self, _: usize) -> &KeyHandle {
-        self.1
+impl Source for TooLarge<'_> {
+    fn key(&self, _: usize) -> &KeyParts {
+        self.1.parts()
     }
 
-    fn encode(
-        &self,
-        position: usize,
-        _: &KeyHandle,
-        _: &mut Randomness,
-        em: &mut [u8],
-    ) -> Result<(), Error> {
+    fn encode(&self, position: usize, _: &mut Randomness, em: &mut [u8]) -> Result<(), Error> {
         em[1..].fill(0xff);
         em[0] = if position == self.0 { 0xff } else { 0 };
         Ok(())
@@ -256,8 +246,7 @@ fn factors_that_are_not_those_of_the_modulus_do_not_help() {
     assert_eq!(verdicts(&twice_q, &results), [false; ITEMS]);
     // Another number below n with the same residue modulo q: n has 1,024 bits, and q is below n
     // / 4.
-    let key_ref = &key;
-    let q = crt_values(&key_ref).q().limbs;
+    let q = key.parts().crt().q().limbs;
     let is_high = results[limbs - 1].0 >> (Limb::BITS - 2) != 0;
     let mut carry = Limb::ZERO;
     for (i, limb) in results[..limbs].iter_mut().enumerate() {

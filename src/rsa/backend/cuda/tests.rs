@@ -51,18 +51,12 @@ fn keys() -> Vec<KeyHandle> {
 /// Numbers below any modulus that differ between positions, with this period.
 struct Numbered<'a>(usize, &'a [&'a KeyHandle]);
 
-impl Source<KeyHandle> for Numbered<'_> {
-    fn key(&self, position: usize) -> &KeyHandle {
-        self.1[position]
+impl Source for Numbered<'_> {
+    fn key(&self, position: usize) -> &KeyParts {
+        self.1[position].parts()
     }
 
-    fn encode(
-        &self,
-        position: usize,
-        _: &KeyHandle,
-        _: &mut Randomness,
-        octets: &mut [u8],
-    ) -> Result<(), Error> {
+    fn encode(&self, position: usize, _: &mut Randomness, octets: &mut [u8]) -> Result<(), Error> {
         octets[0] = 0;
         let seed = (position % self.0) as u64 + 2;
         for (octets, i) in octets[1..].chunks_mut(8).zip(1..) {
@@ -105,14 +99,14 @@ impl RsaBackend for Tampered<'_> {
 
     fn compute(&self, items: Items<'_>) -> Result<(), Error> {
         let Self(cuda, tampering) = *self;
-        let Operations::Private(batch) = items.operations else {
+        if !items.batch.class.is_private {
             return cuda.compute(items);
-        };
+        }
         let run_crt =
             |kernels, shape, runs: &[CrtRun<'_>], feed: &Checked<'_>, slots: Slots<'_>| {
                 cuda.run_tampered_crt(kernels, shape, runs, feed, slots, tampering)
             };
-        private_ops(cuda, batch, items, run_crt).map(|_| ())
+        private_ops(cuda, items, run_crt).map(|_| ())
     }
 
     fn engine(&self) -> HostEngine<'_> {
@@ -375,34 +369,22 @@ fn buffers_are_wiped() {
 /// Bases as from [`Numbered`], except for some positions without one; powers as outputs.
 struct Raised<'a>(&'a [&'a PublicKey]);
 
-impl Source<PublicKey> for Raised<'_> {
-    fn key(&self, position: usize) -> &PublicKey {
-        self.0[position]
+impl Source for Raised<'_> {
+    fn key(&self, position: usize) -> &KeyParts {
+        self.0[position].parts()
     }
 
-    fn encode(
-        &self,
-        position: usize,
-        key: &PublicKey,
-        _: &mut Randomness,
-        base: &mut [u8],
-    ) -> Result<(), Error> {
+    fn encode(&self, position: usize, _: &mut Randomness, base: &mut [u8]) -> Result<(), Error> {
         match position % 7 {
             3 => Err(Error::Verification { index: 0 }),
             _ => {
-                base.copy_from_slice(&base_at(position, key));
+                base.copy_from_slice(&base_at(position, self.0[position]));
                 Ok(())
             }
         }
     }
 
-    fn decode(
-        &self,
-        position: usize,
-        _: &PublicKey,
-        power: &mut [u8],
-        output: &mut [u8],
-    ) -> Result<usize, Error> {
+    fn decode(&self, position: usize, power: &mut [u8], output: &mut [u8]) -> Result<usize, Error> {
         match position % 11 {
             5 => {
                 return Err(Error::DigestLength {
@@ -478,14 +460,17 @@ fn runs_are_as_long_as_they_are() {
         include_str!("../../../../tests/keys/rsa1024-other.pem"),
     ];
     let keys = pems.map(|pem| KeyHandle::from_pkcs1_pem(pem).unwrap());
-    assert_eq!(runs::<KeyHandle>(&[]).count(), 0);
+    assert_eq!(runs(&[]).count(), 0);
     for first in 0..20 {
         for second in 0..20 {
             let lens = [first, second, 3];
-            let items = keys.iter().zip(lens).map(|(key, len)| vec![key; len]);
+            let items = keys
+                .iter()
+                .zip(lens)
+                .map(|(key, len)| vec![key.parts(); len]);
             let items = items.collect::<Vec<_>>().concat();
-            let found = runs(&items).map(|run| (run[0].address(), run.len()));
-            let there = keys.iter().map(Key::address).zip(lens);
+            let found = runs(&items).map(|run| (ptr::from_ref(run[0]), run.len()));
+            let there = keys.iter().map(|key| ptr::from_ref(key.parts())).zip(lens);
             assert!(found.eq(there.filter(|(_, len)| *len > 0)));
         }
     }

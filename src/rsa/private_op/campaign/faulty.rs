@@ -11,7 +11,6 @@ use rand_core::SeedableRng;
 use super::super::testing::{Hooked, Stage};
 use super::ITEMS;
 use super::fault::{Kind, Place};
-use crate::rsa::KeyHandle;
 use crate::rsa::batch::{Batch, Positions};
 
 /// Whether results are checked. Only the control does not.
@@ -79,7 +78,7 @@ impl<'a> Faulty<'a> {
     /// Calls `f` with the backend.
     pub(super) fn with_backend<R>(&self, f: impl FnOnce(&Hooked<'_>) -> R) -> R {
         let hook = |stage, numbers: &mut [Limb], size| self.pass(stage, numbers, size);
-        let at_start = |batch: &Batch<'_, KeyHandle>| self.note_lists(batch);
+        let at_start = |batch: &Batch<'_>| self.note_lists(batch);
         let at_first = |ems: &[Limb]| {
             self.note_blocks(ems);
             if self.place == Place::Block {
@@ -152,7 +151,7 @@ impl<'a> Faulty<'a> {
     }
 
     /// Records the address of the list to hit: keys or positions.
-    fn note_lists(&self, batch: &Batch<'_, KeyHandle>) {
+    fn note_lists(&self, batch: &Batch<'_>) {
         let words = |numbers: &mut dyn Iterator<Item = usize>| -> Vec<Limb> {
             numbers.map(|number| Limb(number as Word)).collect()
         };

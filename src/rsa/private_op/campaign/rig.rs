@@ -258,31 +258,36 @@ fn is_result_of(item: &Item<'_>, result: &[u8], block: &[Limb]) -> Outcome {
 
 /// The key with a fault in its numbers.
 fn with_faulty_part(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rng) -> KeyHandle {
-    key.altered(|parts| match (fault.place, &mut parts.private) {
-        (Place::Modulus, _) => {
-            let mut n = parts.n.modulus().as_ref().clone();
-            fault.kind.inject(&mut [n.as_mut_limbs()], random);
-            n.as_mut_limbs()[0] |= Limb::ONE;
-            parts.n = BoxedMontyParams::new(Odd::new(n).unwrap());
-        }
-        (_, Private::Plain { d_less_1 }) => {
-            fault.kind.inject(&mut [d_less_1.as_mut_limbs()], random);
-        }
-        (_, Private::Crt(crt)) => {
-            let mut primes = [crt.p(), crt.q()].map(|prime| prime.limbs.to_vec());
-            let [p, q] = &mut primes;
-            let mut numbers = [
-                &mut p[..],
-                q,
-                crt.dp_less_1.as_mut_limbs(),
-                crt.dq_less_1.as_mut_limbs(),
-                crt.qinv.as_mut_limbs(),
-            ];
-            fault.kind.inject(&mut numbers, random);
-            [crt.p, crt.q] = primes.map(|mut prime| {
-                prime[0] |= Limb::ONE;
-                Modulus::new(&prime, 0)
-            });
+    key.altered(|parts| {
+        match (
+            fault.place,
+            &mut parts.private.as_mut().expect("a private key").numbers,
+        ) {
+            (Place::Modulus, _) => {
+                let mut n = parts.n.modulus().as_ref().clone();
+                fault.kind.inject(&mut [n.as_mut_limbs()], random);
+                n.as_mut_limbs()[0] |= Limb::ONE;
+                parts.n = BoxedMontyParams::new(Odd::new(n).unwrap());
+            }
+            (_, Private::Plain { d_less_1 }) => {
+                fault.kind.inject(&mut [d_less_1.as_mut_limbs()], random);
+            }
+            (_, Private::Crt(crt)) => {
+                let mut primes = [crt.p(), crt.q()].map(|prime| prime.limbs.to_vec());
+                let [p, q] = &mut primes;
+                let mut numbers = [
+                    &mut p[..],
+                    q,
+                    crt.dp_less_1.as_mut_limbs(),
+                    crt.dq_less_1.as_mut_limbs(),
+                    crt.qinv.as_mut_limbs(),
+                ];
+                fault.kind.inject(&mut numbers, random);
+                [crt.p, crt.q] = primes.map(|mut prime| {
+                    prime[0] |= Limb::ONE;
+                    Modulus::new(&prime, 0)
+                });
+            }
         }
     })
 }
@@ -294,7 +299,7 @@ fn with_faulty_constants(key: &KeyHandle, fault: &Fault, random: &mut ChaCha20Rn
     let copy = key.altered(|parts| parts.n = BoxedMontyParams::new(parts.n.modulus().clone()));
     let parts = copy.parts();
     let mut moduli = Vec::from([parts.n()]);
-    if let Private::Crt(crt) = &parts.private {
+    if let Private::Crt(crt) = &parts.private().numbers {
         moduli.extend([crt.p(), crt.q()]);
     }
     let constants = moduli
