@@ -10,7 +10,7 @@ use super::backend::{Items, RsaBackend};
 use super::batch::{Batch, KeyClass, Positions, Source};
 use super::error::Error;
 use super::key::KeyParts;
-use super::output::{Buffers, Outputs, Size};
+use super::output::{Outputs, Size};
 use super::random::Streams;
 
 /// Computes one operation for each of `count` items: private or public ones, as the keys of the
@@ -35,16 +35,17 @@ pub(super) fn compute<B: RsaBackend + ?Sized>(
         Positions::Same => keys,
         Positions::Sorted([positions, _]) => positions.iter().map(|&i| keys[i]).collect(),
     };
-    let sizes = classes.iter().map(|(_, range)| {
+    let size = |(_, range): &(KeyClass<'_>, Range<usize>)| {
         // Keys of one class may differ in length by some bits.
         let lens = keys[range.clone()].iter().map(|key| source.output_len(key));
         Size {
             count: range.len(),
             max_len: lens.max().unwrap_or(0),
         }
-    });
-    let mut buffers = Buffers::new(sizes.collect());
-    for ((class, range), mut slots) in classes.into_iter().zip(buffers.slots()) {
+    };
+    let sizes: Vec<Size> = classes.iter().map(size).collect();
+    let mut outputs = Outputs::new(&sizes);
+    for ((class, range), mut slots) in classes.into_iter().zip(outputs.slots(&sizes)) {
         let batch = Batch {
             class,
             keys: &keys[range.clone()],
@@ -65,7 +66,8 @@ pub(super) fn compute<B: RsaBackend + ?Sized>(
             result => result?,
         }
     }
-    Ok(buffers.finish(&positions))
+    outputs.put_in_order(&sizes, &positions);
+    Ok(outputs)
 }
 
 /// Sorts items by key: returns their positions, and the range of each class.

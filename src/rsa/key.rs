@@ -3,8 +3,6 @@
 // Unit tests take their keys from the `rsa` crate, with any features.
 #[cfg(any(feature = "rsa-compat", test))]
 mod adapter;
-#[cfg(test)]
-mod altered;
 mod check;
 mod components;
 #[cfg(feature = "encrypted")]
@@ -138,19 +136,6 @@ impl KeyHandle {
 
     fn restricted(components: &RsaComponents<'_>, restriction: Restriction) -> Result<Self, Error> {
         let checked = check::check(components)?;
-        let numbers = match checked.private {
-            check::Private::Crt(crt) => Private::Crt(Crt {
-                p: Modulus::new(crt.p.as_limbs(), 0),
-                q: Modulus::new(crt.q.as_limbs(), 0),
-                dp_less_1: less_1(crt.dp),
-                dq_less_1: less_1(crt.dq),
-                qinv: crt.qinv,
-                prime_bits: crt.prime_bits,
-            }),
-            check::Private::Plain { d } => Private::Plain {
-                d_less_1: less_1(d),
-            },
-        };
         let size = checked.n_bits.div_ceil(8) as usize;
         let mut parts = KeyParts {
             n: checked.n,
@@ -158,7 +143,7 @@ impl KeyHandle {
             e: checked.e,
             restriction,
             private: Some(PrivateParts {
-                numbers,
+                numbers: checked.private,
                 d_hash: hash_of_exponent(components.d, size),
                 seal: Secret::new([0; 32]),
                 #[cfg(feature = "cuda")]
@@ -260,14 +245,6 @@ impl fmt::Debug for KeyHandle {
             .field("bits", &self.bits())
             .finish_non_exhaustive()
     }
-}
-
-/// An odd number, less 1. The private exponents are odd, because e times them is 1 modulo an even
-/// number.
-fn less_1(mut odd: Secret<BoxedUint>) -> Secret<BoxedUint> {
-    let lowest = &mut odd.as_mut_limbs()[0];
-    *lowest = Limb(lowest.0 & !1);
-    odd
 }
 
 impl Crt {

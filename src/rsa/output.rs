@@ -11,19 +11,77 @@ use zeroize::Zeroize;
 use super::batch::Positions;
 use super::error::Error;
 
-/// The outputs of a batch, at the positions of its items.
+/// The outputs of a batch. They are computed in *sorted* order, grouped by key class, and then
+/// [put](Self::put_in_order) at the positions of their items.
 #[derive(Default)]
 pub(super) struct Outputs {
     octets: Vec<u8>,
-    /// For each item where its octets start.
+    /// For each item where its octets start; empty until the outputs are in order.
     starts: Vec<usize>,
     /// For each item its length in octets plus 1, or 0 without a result.
     lens: Vec<u16>,
-    /// The failed items, in ascending order.
-    errors: Vec<(usize, Error)>,
+    /// For each item why it failed. An item with neither result nor error is a
+    /// [fault](Error::Fault).
+    errors: Vec<Option<Box<Error>>>,
+}
+
+/// The items of a class: their number, and the length of the longest output in octets.
+#[derive(Clone, Copy)]
+pub(super) struct Size {
+    pub(super) count: usize,
+    pub(super) max_len: usize,
 }
 
 impl Outputs {
+    /// Allocates the outputs of these classes.
+    pub(super) fn new(classes: &[Size]) -> Secret<Self> {
+        // A buffer that does not fit into the address space is refused by its allocation.
+        let len = |class: &Size| class.count.saturating_mul(class.max_len);
+        let len = classes.iter().map(len).fold(0, usize::saturating_add);
+        let count = classes.iter().map(|class| class.count).sum();
+        Secret::new(Self {
+            octets: zeros(len),
+            starts: Vec::new(),
+            lens: vec![0; count],
+            errors: vec![None; count],
+        })
+    }
+
+    /// The slots of each class.
+    pub(super) fn slots(&mut self, classes: &[Size]) -> impl Iterator<Item = Slots<'_>> {
+        let mut rest = Slots {
+            stride: 0,
+            octets: &mut self.octets,
+            lens: &mut self.lens,
+            errors: &mut self.errors,
+        };
+        classes
+            .iter()
+            .map(move |class| rest.split_off(class.count, class.max_len))
+    }
+
+    /// Puts sorted outputs at the positions of their items. A position without an item is a fault.
+    pub(super) fn put_in_order(&mut self, classes: &[Size], positions: &Positions) {
+        let count = self.len();
+        let strides = classes
+            .iter()
+            .flat_map(|class| iter::repeat_n(class.max_len, class.count));
+        let starts = strides.scan(0, |end, stride| Some(mem::replace(end, *end + stride)));
+        self.starts = starts.collect();
+        if let Positions::Sorted(_) = positions {
+            let sorted_starts = self.starts.clone();
+            let sorted_lens = mem::replace(&mut self.lens, vec![0; count]);
+            let mut sorted_errors = mem::replace(&mut self.errors, vec![None; count]);
+            for item in 0..count {
+                if let Some(position) = positions.of(item) {
+                    self.starts[position] = sorted_starts[item];
+                    self.lens[position] = sorted_lens[item];
+                    self.errors[position] = sorted_errors[item].take();
+                }
+            }
+        }
+    }
+
     /// The number of items.
     pub(super) fn len(&self) -> usize {
         self.lens.len()
@@ -36,21 +94,17 @@ impl Outputs {
     /// If there is no such item.
     pub(super) fn get(&self, index: usize) -> Result<&[u8], Error> {
         assert!(index < self.len(), "there is no item {index}");
-        if let Ok(at) = self.errors.binary_search_by_key(&index, |error| error.0) {
-            return Err(self.errors[at].1.clone());
+        match (self.lens[index], &self.errors[index]) {
+            (0, Some(error)) => Err((**error).clone()),
+            (0, None) => Err(Error::Fault { index }),
+            (len, _) => Ok(&self.octets[self.starts[index]..][..usize::from(len) - 1]),
         }
-        Ok(&self.octets[self.starts[index]..][..self.octets_of(index)])
-    }
-
-    /// The length of an item that has not failed, in octets.
-    fn octets_of(&self, index: usize) -> usize {
-        usize::from(self.lens[index]) - 1
     }
 
     /// Fails with the error of the first failed item.
     pub(super) fn all_succeeded(&self) -> Result<(), Error> {
-        let first = self.errors.first();
-        first.map_or(Ok(()), |(_, error)| Err(error.clone()))
+        let failed = self.lens.iter().position(|len| *len == 0);
+        failed.map_or(Ok(()), |index| self.get(index).map(|_| ()))
     }
 
     /// The octets of all items, one after the other, unless one has failed.
@@ -58,10 +112,10 @@ impl Outputs {
         self.all_succeeded()?;
         // Nothing moves if all outputs have full length and are in order.
         let mut end = 0;
-        let is_in_order = (0..self.len()).all(|index| {
-            let start = mem::replace(&mut end, self.starts[index] + self.octets_of(index));
-            start == self.starts[index]
-        });
+        let is_in_order =
+            self.starts.iter().zip(&self.lens).all(|(start, len)| {
+                mem::replace(&mut end, start + usize::from(*len) - 1) == *start
+            });
         if is_in_order && end == self.octets.len() {
             return Ok(self.octets);
         }
@@ -75,82 +129,6 @@ impl Zeroize for Outputs {
         self.octets.zeroize();
         self.lens.clear();
         self.errors.clear();
-    }
-}
-
-/// The items of a class: their number, and the length of the longest output in octets.
-#[derive(Clone, Copy)]
-pub(super) struct Size {
-    pub(super) count: usize,
-    pub(super) max_len: usize,
-}
-
-/// Buffers in which outputs are computed: in *sorted* order, grouped by key class.
-pub(super) struct Buffers {
-    classes: Vec<Size>,
-    octets: Secret<Vec<u8>>,
-    lens: Vec<u16>,
-    errors: Vec<Option<Box<Error>>>,
-}
-
-impl Buffers {
-    /// Allocates buffers for classes of items.
-    pub(super) fn new(classes: Vec<Size>) -> Self {
-        // A buffer that does not fit into the address space is refused by its allocation.
-        let len = |class: &Size| class.count.saturating_mul(class.max_len);
-        let len = classes.iter().map(len).fold(0, usize::saturating_add);
-        let count = classes.iter().map(|class| class.count).sum();
-        Self {
-            classes,
-            octets: Secret::new(zeros(len)),
-            lens: vec![0; count],
-            errors: vec![None; count],
-        }
-    }
-
-    /// The slots of each class.
-    pub(super) fn slots(&mut self) -> impl Iterator<Item = Slots<'_>> {
-        let mut rest = Slots {
-            stride: 0,
-            octets: &mut self.octets,
-            lens: &mut self.lens,
-            errors: &mut self.errors,
-        };
-        let classes = self.classes.iter();
-        classes.map(move |class| rest.split_off(class.count, class.max_len))
-    }
-
-    /// Returns the outputs at the positions of their items. A position without an item, and an
-    /// item with neither result nor error, is a [fault](Error::Fault).
-    pub(super) fn finish(mut self, positions: &Positions) -> Secret<Outputs> {
-        let count = self.lens.len();
-        let strides = self.classes.iter();
-        let strides = strides.flat_map(|class| iter::repeat_n(class.max_len, class.count));
-        let starts = strides.scan(0, |end, stride| Some(mem::replace(end, *end + stride)));
-        let mut starts: Vec<_> = starts.collect();
-        if let Positions::Sorted(_) = positions {
-            let sorted_lens = mem::replace(&mut self.lens, vec![0; count]);
-            let mut sorted_errors = mem::replace(&mut self.errors, vec![None; count]);
-            let sorted_starts = starts.clone();
-            for item in 0..count {
-                if let Some(position) = positions.of(item) {
-                    self.lens[position] = sorted_lens[item];
-                    self.errors[position] = sorted_errors[item].take();
-                    starts[position] = sorted_starts[item];
-                }
-            }
-        }
-        let failed = (0..count).filter(|index| self.lens[*index] == 0);
-        let error = |index: usize| match self.errors[index].as_deref() {
-            Some(error) => (index, error.clone()),
-            None => (index, Error::Fault { index }),
-        };
-        Secret::new(Outputs {
-            errors: failed.map(error).collect(),
-            octets: mem::take(&mut *self.octets),
-            starts,
-            lens: self.lens,
-        })
     }
 }
 
@@ -286,33 +264,34 @@ mod tests {
         });
     }
 
-    fn filled() -> Buffers {
-        let mut buffers = Buffers::new(SIZES.into());
-        let mut slots: Vec<_> = buffers.slots().collect();
+    fn filled(positions: &Positions) -> Outputs {
+        let mut outputs = Outputs::new(&SIZES);
+        let mut slots: Vec<_> = outputs.slots(&SIZES).collect();
         write(&mut slots[0], 0, b"abc");
         write(&mut slots[0], 1, b"de");
         write(&mut slots[1], 0, b"fghij");
         drop(slots);
-        buffers
+        outputs.put_in_order(&SIZES, positions);
+        outputs.into_inner()
     }
 
     #[test]
     fn outputs_return_to_their_positions() {
-        let outputs = filled().finish(&sorted([2, 0, 1]));
+        let outputs = filled(&sorted([2, 0, 1]));
         assert_eq!(outputs.get(0), Ok(&b"de"[..]));
         assert_eq!(outputs.get(1), Ok(&b"fghij"[..]));
         assert_eq!(outputs.get(2), Ok(&b"abc"[..]));
-        assert_eq!(outputs.into_inner().into_vec(), Ok(b"defghijabc".into()));
+        assert_eq!(outputs.into_vec(), Ok(b"defghijabc".into()));
     }
 
     /// No output is returned at a position that only one of the two lists has.
     #[test]
     fn a_position_that_is_not_certain_is_a_fault() {
-        let outputs = filled().finish(&sorted([2, 1, 1]));
+        let outputs = filled(&sorted([2, 1, 1]));
         let fault = Error::Fault { index: 0 };
         assert_eq!(outputs.get(0), Err(fault.clone()));
         assert!(outputs.get(1).is_ok() && outputs.get(2).is_ok());
-        assert_eq!(outputs.into_inner().into_vec(), Err(fault));
+        assert_eq!(outputs.into_vec(), Err(fault));
     }
 
     /// The last attempt counts, and an item without one is a fault.
@@ -323,13 +302,13 @@ mod tests {
             count: 3,
             max_len: 1,
         };
-        let mut buffers = Buffers::new([size].into());
-        let mut slots = buffers.slots().next().expect("slots of the class");
+        let mut outputs = Outputs::new(&[size]);
+        let mut slots = outputs.slots(&[size]).next().expect("slots of the class");
         slots.fail(0, wrong.clone());
         write(&mut slots, 0, b"a");
         write(&mut slots, 1, b"b");
         slots.fail(1, wrong.clone());
-        let outputs = buffers.finish(&Positions::Same);
+        outputs.put_in_order(&[size], &Positions::Same);
         assert_eq!(outputs.get(0), Ok(&b"a"[..]));
         assert_eq!(outputs.get(1), Err(wrong.clone()));
         assert_eq!(outputs.get(2), Err(Error::Fault { index: 2 }));
@@ -338,13 +317,16 @@ mod tests {
 
     #[test]
     fn an_output_that_failed_is_wiped() {
-        let mut buffers = Buffers::new(SIZES.into());
-        let mut slots = buffers.slots().next().expect("slots of the first class");
+        let mut outputs = Outputs::new(&SIZES);
+        let mut slots = outputs
+            .slots(&SIZES)
+            .next()
+            .expect("slots of the first class");
         slots.write(1, 3, |place| {
             place.fill(7);
             Err(Error::Decryption { index: 0 })
         });
-        assert!(buffers.octets.iter().all(|octet| *octet == 0));
+        assert!(outputs.octets.iter().all(|octet| *octet == 0));
     }
 
     /// Spare capacity would be written when secrets are wiped.
@@ -354,9 +336,8 @@ mod tests {
             count: 1 << 12,
             max_len: 256,
         };
-        let buffers = Buffers::new([size].into());
-        assert_eq!(buffers.octets.capacity(), buffers.octets.len());
-        let outputs = buffers.finish(&Positions::Same);
+        let outputs = Outputs::new(&[size]);
+        assert_eq!(outputs.octets.len(), 1 << 20);
         assert_eq!(outputs.octets.capacity(), 1 << 20);
     }
 }

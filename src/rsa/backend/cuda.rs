@@ -100,10 +100,7 @@ fn public_ops(cuda: &Cuda, items: Items<'_>) -> Result<Timing, Error> {
         cuda.host().compute(items)?;
         return Ok(Timing::default());
     }
-    let feed = Public {
-        engine: cuda.engine(),
-        batch: items.batch,
-    };
+    let feed = ItemFeed::new(cuda, items.batch);
     cuda.run_powers(exponent_bits, Tuning::default(), &feed, items.slots)
 }
 
@@ -116,7 +113,7 @@ fn private_ops(
         CrtClass,
         CrtShape,
         &[CrtRun<'_>],
-        &Checked<'_>,
+        &ItemFeed<'_>,
         Slots<'_>,
     ) -> Result<Timing, Error>,
 ) -> Result<Timing, Error> {
@@ -138,14 +135,10 @@ fn crt_ops(
     cuda: &Cuda,
     batch: Batch<'_>,
     mut slots: Slots<'_>,
-    run: impl FnOnce(&[CrtRun<'_>], &Checked<'_>, Slots<'_>) -> Result<Timing, Error>,
+    run: impl FnOnce(&[CrtRun<'_>], &ItemFeed<'_>, Slots<'_>) -> Result<Timing, Error>,
 ) -> Result<Timing, Error> {
     let runs: Vec<_> = runs(batch.keys).map(crt_run).collect();
-    let feed = Checked {
-        engine: cuda.engine(),
-        batch,
-        has_fault: AtomicBool::new(false),
-    };
+    let feed = ItemFeed::new(cuda, batch);
     let timing = run(&runs, &feed, slots.reborrow());
     if feed.has_fault.into_inner() {
         renew_records(batch.keys, &slots);
@@ -218,15 +211,25 @@ fn runs<'s, 'a>(keys: &'s [&'a KeyParts]) -> impl Iterator<Item = &'s [&'a KeyPa
     })
 }
 
-/// Encodes items and checks their results.
-struct Checked<'a> {
+/// Encodes items, and takes their results.
+struct ItemFeed<'a> {
     engine: HostEngine<'a>,
     batch: Batch<'a>,
-    /// Whether an item has failed its check.
+    /// Whether the result of a private operation has failed its check.
     has_fault: AtomicBool,
 }
 
-impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
+impl<'a> ItemFeed<'a> {
+    fn new(cuda: &'a Cuda, batch: Batch<'a>) -> Self {
+        Self {
+            engine: cuda.engine(),
+            batch,
+            has_fault: AtomicBool::new(false),
+        }
+    }
+}
+
+impl<'a, 's> Feed<Slots<'s>> for ItemFeed<'a> {
     /// Encoded items; with bases and factors if the host has blinded them.
     type Opened = (EncodedItems<'a>, Option<Blinded>);
     type Error = Error;
@@ -242,50 +245,28 @@ impl<'a, 's> Feed<Slots<'s>> for Checked<'a> {
         Ok((encoded, blinded))
     }
 
+    /// The base and the factor, or the encoded message and the random number, or the encoded message
+    /// and the public exponent.
     fn numbers<'n>(&'n self, (encoded, blinded): &'n Self::Opened, item: usize) -> [&'n [Limb]; 2] {
-        let numbers: [&[Limb]; 2] = match (blinded, &encoded.blinding) {
-            (Some(blinded), _) => [&blinded.bases, &blinded.factors],
-            (None, Some(blinding)) => [&encoded.ems, &blinding.numbers],
-            (None, None) => [&encoded.ems, &[]],
-        };
-        numbers.map(|numbers| number(numbers, self.batch.class.limbs(), item))
+        let class = &self.batch.class;
+        let number = |numbers: &'n [Limb]| number(numbers, class.limbs(), item);
+        match (blinded, &encoded.blinding) {
+            (Some(blinded), _) => [number(&blinded.bases), number(&blinded.factors)],
+            (None, Some(blinding)) => [number(&encoded.ems), number(&blinding.numbers)],
+            (None, None) => [number(&encoded.ems), class.e],
+        }
     }
 
     fn take(&self, (encoded, _): Self::Opened, results: &[Limb], mut slots: Slots<'s>) {
         encoded.finish(self.engine.0, results, slots.reborrow());
-        if (0..slots.len()).any(|item| slots.is_fault(item)) {
+        let is_private = self.batch.class.is_private;
+        if is_private && (0..slots.len()).any(|item| slots.is_fault(item)) {
             self.has_fault.store(true, Relaxed);
         }
     }
 }
 
-/// Encodes items of public operations, and takes their powers.
-struct Public<'a> {
-    engine: HostEngine<'a>,
-    batch: Batch<'a>,
-}
-
-impl<'a, 's> Feed<Slots<'s>> for Public<'a> {
-    type Opened = EncodedItems<'a>;
-    type Error = Error;
-
-    fn open(&self, items: Range<usize>, _: bool) -> Result<Self::Opened, Error> {
-        EncodedItems::new(self.batch.range(items))
-    }
-
-    fn numbers<'n>(&'n self, encoded: &'n Self::Opened, item: usize) -> [&'n [Limb]; 2] {
-        [
-            number(&encoded.ems, self.batch.class.limbs(), item),
-            self.batch.class.e,
-        ]
-    }
-
-    fn take(&self, encoded: Self::Opened, powers: &[Limb], slots: Slots<'s>) {
-        encoded.finish(self.engine.0, powers, slots);
-    }
-}
-
-impl<'s> PowerFeed<Slots<'s>> for Public<'_> {
+impl<'s> PowerFeed<Slots<'s>> for ItemFeed<'_> {
     fn moduli(&self, items: Range<usize>) -> Vec<(ModulusRef<'_>, usize)> {
         let runs = runs(&self.batch.keys[items]);
         runs.map(|run| (run[0].n(), run.len())).collect()

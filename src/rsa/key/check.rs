@@ -8,7 +8,7 @@ mod arithmetic;
 
 use alloc::vec;
 
-use batch_modexp_core::monty::{ModulusRef, parts};
+use batch_modexp_core::monty::{Modulus, ModulusRef, parts};
 use batch_modexp_core::secret::{Secret, reveal};
 use batch_modexp_core::width::{WithLimbs, scrubbed, with_limbs};
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
@@ -17,6 +17,7 @@ use crypto_bigint::{BoxedUint, Choice, CtEq, CtLt, CtSelect, Gcd, Limb, Odd, Uin
 use self::arithmetic::{Product, inverse, remainder};
 use super::components::RsaComponents;
 use super::fault::KeyFault;
+use super::{Crt, Private};
 use crate::rsa::Error;
 use crate::rsa::limbs::os2ip;
 use crate::rsa::{MAX_BITS, MIN_BITS};
@@ -30,25 +31,6 @@ pub(super) struct Checked {
     pub(super) private: Private,
 }
 
-pub(super) enum Private {
-    Crt(Crt),
-    /// The private exponent, as wide as n.
-    Plain {
-        d: Secret<BoxedUint>,
-    },
-}
-
-/// The CRT values, all equally wide; p and q are odd.
-pub(super) struct Crt {
-    pub(super) p: Secret<BoxedUint>,
-    pub(super) q: Secret<BoxedUint>,
-    pub(super) dp: Secret<BoxedUint>,
-    pub(super) dq: Secret<BoxedUint>,
-    pub(super) qinv: Secret<BoxedUint>,
-    /// A public bound on the lengths of p and q, in bits.
-    pub(super) prime_bits: u32,
-}
-
 /// Reads the numbers and makes all checks listed at [`KeyHandle`](super::KeyHandle).
 pub(super) fn check(components: &RsaComponents<'_>) -> Result<Checked, Error> {
     let (n, n_bits) = modulus(components.n)?;
@@ -56,7 +38,7 @@ pub(super) fn check(components: &RsaComponents<'_>) -> Result<Checked, Error> {
     let width = n.bits_precision();
     // n is public.
     let params = BoxedMontyParams::new_vartime(n.clone());
-    let d = number(components.d, width, KeyFault::PrivateExponent)?;
+    let mut d = number(components.d, width, KeyFault::PrivateExponent)?;
     require(
         nonzero(d.as_limbs()) & d.ct_lt(n.as_ref()),
         KeyFault::PrivateExponent,
@@ -72,7 +54,9 @@ pub(super) fn check(components: &RsaComponents<'_>) -> Result<Checked, Error> {
                 !fits(d.as_limbs(), n_bits / 2),
                 KeyFault::ShortPrivateExponent,
             )?;
-            Private::Plain { d }
+            // d is odd, because e times it is 1 modulo an even number.
+            d.as_mut_limbs()[0].0 &= !1;
+            Private::Plain { d_less_1: d }
         }
         Some([p, q]) => {
             let p = number(p, width, KeyFault::Product)?;
@@ -302,10 +286,11 @@ impl WithLimbs for Relations<'_> {
             boxed
         };
         Ok(Crt {
-            p: boxed(&p),
-            q: boxed(&q),
-            dp: boxed(&dp),
-            dq: boxed(&dq),
+            p: Modulus::new(&p.as_limbs()[..self.limbs], 0),
+            q: Modulus::new(&q.as_limbs()[..self.limbs], 0),
+            // dP and dQ are odd, because e times each of them is 1 modulo an even number.
+            dp_less_1: boxed(&Secret::new(less_one(&dp))),
+            dq_less_1: boxed(&Secret::new(less_one(&dq))),
             qinv: boxed(&qinv),
             prime_bits: self.prime_bits,
         })

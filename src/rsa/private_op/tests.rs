@@ -16,7 +16,7 @@ use crate::rsa::batch::{Positions, Source};
 use crate::rsa::compute::compute;
 use crate::rsa::key::KeyParts;
 use crate::rsa::limbs::octets_to_limbs;
-use crate::rsa::output::{Buffers, Size};
+use crate::rsa::output::{Outputs, Size};
 use crate::rsa::random::{Randomness, Streams};
 use crate::rsa::signatures::SecretOctets;
 
@@ -83,10 +83,14 @@ fn checked(
         count: ITEMS,
         max_len: key.size(),
     };
-    let mut buffers = Buffers::new(vec![size]);
-    let slots = buffers.slots().next().expect("the slots of the class");
+    let mut outputs = Outputs::new(&[size]);
+    let slots = outputs
+        .slots(&[size])
+        .next()
+        .expect("the slots of the class");
     encoded.finish(&Serial, &results, slots);
-    SecretOctets::new(buffers.finish(&Positions::Same))
+    outputs.put_in_order(&[size], &Positions::Same);
+    SecretOctets::new(outputs)
 }
 
 fn rsa_key() -> PrivateKey {

@@ -103,7 +103,7 @@ impl RsaBackend for Tampered<'_> {
             return cuda.compute(items);
         }
         let run_crt =
-            |kernels, shape, runs: &[CrtRun<'_>], feed: &Checked<'_>, slots: Slots<'_>| {
+            |kernels, shape, runs: &[CrtRun<'_>], feed: &ItemFeed<'_>, slots: Slots<'_>| {
                 cuda.run_tampered_crt(kernels, shape, runs, feed, slots, tampering)
             };
         private_ops(cuda, items, run_crt).map(|_| ())
