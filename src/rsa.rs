@@ -11,7 +11,7 @@
 //! * A key is prepared once, as a [`KeyHandle`].
 //! * One call may sign with many keys, also of different sizes ([`BatchSigner::sign_each`]).
 //! * Every result is checked before it is returned. The check compares its power of e with the
-//!   message representative. This holds for every backend and cannot be turned off. One wrong half
+//!   encoded message. This holds for every backend and cannot be turned off. One wrong half
 //!   of a CRT signature reveals the key (Boneh, DeMillo and Lipton, 1997). An item that fails the
 //!   check does not affect others.
 //! * The base is blinded unless you turn that off; see [`BatchSigner::blinding`].

@@ -200,7 +200,7 @@ impl<B: RsaBackend> BatchDecryptor<B, AnyEncryptionScheme<'_>> {
     }
 }
 
-/// Takes representatives from ciphertexts, and decodes messages from the results.
+/// A source that takes numbers from ciphertexts, and decodes messages from the results.
 struct ToDecrypt<'f, 'c, S> {
     accepted: Accepted,
     /// The item at each position of the batch.

@@ -108,24 +108,30 @@ pub(super) enum Content<'a> {
 }
 
 impl Content<'_> {
-    /// Passes the digest to `f`.
-    ///
-    /// Fails with [`Error::DigestLength`] for a batch of one, if the scheme's digests have another
-    /// length.
+    /// Passes the digest to `f`, or fails as [`check`](Self::check).
     pub(super) fn with_digest<S: Scheme, T>(
         &self,
         scheme: &S,
         f: impl FnOnce(&[u8]) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let expected = scheme.digest_len();
+        self.check(scheme)?;
         match self {
             Self::Message(message) => f(scheme.digest(message).as_ref()),
-            Self::Digest(digest) if digest.len() == expected => f(digest),
-            Self::Digest(digest) => Err(Error::DigestLength {
+            Self::Digest(digest) => f(digest),
+        }
+    }
+
+    /// Fails with [`Error::DigestLength`] for a batch of one, if the scheme's digests have another
+    /// length.
+    pub(super) fn check<S: Scheme>(&self, scheme: &S) -> Result<(), Error> {
+        let expected = scheme.digest_len();
+        match self {
+            Self::Digest(digest) if digest.len() != expected => Err(Error::DigestLength {
                 index: 0,
                 len: digest.len(),
                 expected,
             }),
+            Self::Digest(_) | Self::Message(_) => Ok(()),
         }
     }
 }

@@ -38,7 +38,7 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
 
     /// Turns the blinding of the base on or off; it is on by default.
     ///
-    /// Blinding multiplies the representative m by `r^e` for a fresh random r, and the power `(m
+    /// Blinding multiplies the encoded message m by `r^e` for a fresh random r, and the power `(m
     /// r^e)^(d - 1)` by `m r^(e - 1)`. So an attacker who chooses messages does not choose the
     /// numbers that are exponentiated. The exponentiations are constant-time even without it: no
     /// branch and no address depends on the base.

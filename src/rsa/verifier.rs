@@ -339,9 +339,7 @@ impl<S: Scheme> Source for Signed<'_, '_, S> {
         let (key, scheme, narrowest, content, signature) = (self.item)(position);
         // A wrong signature does not hide that the item could not be verified.
         self.permit(narrowest, key)?;
-        if let Content::Digest(_) = content {
-            content.with_digest(scheme, |_| Ok(()))?;
-        }
+        content.check(scheme)?;
         copy_block(signature, em)
     }
 

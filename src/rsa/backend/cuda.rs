@@ -252,7 +252,7 @@ impl<'a, 's> Feed<Slots<'s>> for ItemFeed<'a> {
         let number = |numbers: &'n [Limb]| number(numbers, class.limbs(), item);
         match (blinded, &encoded.blinding) {
             (Some(blinded), _) => [number(&blinded.bases), number(&blinded.factors)],
-            (None, Some(blinding)) => [number(&encoded.ems), number(&blinding.numbers)],
+            (None, Some(blinding)) => [number(&encoded.ems), number(&blinding.r)],
             (None, None) => [number(&encoded.ems), class.e],
         }
     }

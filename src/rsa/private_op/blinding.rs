@@ -26,8 +26,8 @@ use crate::rsa::limbs::{is_below, octets_to_limbs};
 
 /// The random numbers of blinded items, in flat buffers.
 pub(in crate::rsa) struct BlindingNumbers {
-    /// A random number r for each item, from 1 to n - 1.
-    pub(in crate::rsa) numbers: Secret<Vec<Limb>>,
+    /// A random number for each item, from 1 to n - 1.
+    pub(in crate::rsa) r: Secret<Vec<Limb>>,
     /// Random numbers for the check of keys with primes: one for the p of each item, then one for
     /// the q of each.
     pub(in crate::rsa) masks: Secret<Vec<u16>>,
@@ -43,17 +43,17 @@ impl BlindingNumbers {
         rng: &mut R,
     ) -> Result<Self, Error> {
         let limbs = class.limbs();
-        let mut numbers = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
+        let mut r = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
         let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
-        for (key, number) in keys.iter().zip(numbers.chunks_exact_mut(limbs)) {
+        for (key, r) in keys.iter().zip(r.chunks_exact_mut(limbs)) {
             let n = key.n().limbs;
-            draw_below(n, key.n_bits, rng, &mut octets[..key.size()], number)?;
+            draw_below(n, key.n_bits, rng, &mut octets[..key.size()], r)?;
         }
         let mut masks = Secret::new(vec![0; class.prime.map_or(0, |_| 2 * keys.len())]);
         for mask in &mut *masks {
             *mask = rng.try_next_u32().map_err(|_| Error::Rng)? as u16;
         }
-        Ok(Self { numbers, masks })
+        Ok(Self { r, masks })
     }
 }
 
@@ -73,7 +73,7 @@ impl Blinded {
         ems: &[Limb],
         blinding: Option<&BlindingNumbers>,
     ) -> Self {
-        let Some(BlindingNumbers { numbers: r, .. }) = blinding else {
+        let Some(BlindingNumbers { r, .. }) = blinding else {
             // Copies, because the check reads encoded messages that no backend has touched.
             return Self {
                 bases: Secret::new(ems.to_vec()),

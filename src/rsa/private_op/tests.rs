@@ -74,7 +74,7 @@ fn checked(
         errors: vec![None; ITEMS],
         ems: Secret::new(ems.to_vec()),
         blinding: blinding.then(|| BlindingNumbers {
-            numbers: Secret::new(random.to_vec()),
+            r: Secret::new(random.to_vec()),
             masks: Secret::new(vec![1; if key.has_crt() { 2 * ITEMS } else { 0 }]),
         }),
     };
