@@ -88,7 +88,7 @@ pub(super) struct KeyParts {
     pub(super) private: Option<PrivateParts>,
 }
 
-/// What only a private key has.
+/// The parts of a private key beside its public ones.
 pub(super) struct PrivateParts {
     pub(super) numbers: Private,
     /// SHA-256 of d, from which implicit rejection derives its messages.
@@ -214,7 +214,7 @@ impl KeyParts {
         self.n_bits.div_ceil(8) as usize
     }
 
-    /// What only a private key has, for operations that only get private keys.
+    /// The private parts, for operations that only get private keys.
     pub(super) fn private(&self) -> &PrivateParts {
         match &self.private {
             Some(private) => private,
