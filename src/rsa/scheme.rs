@@ -24,6 +24,9 @@ pub(super) mod sealed {
         /// The narrowest restriction of a key that may sign by this scheme. Typed schemes compute some
         /// digests to find it, so signers and verifiers keep it.
         fn narrowest(&self) -> Restriction;
+
+        /// Passes the digest of a message to `f`, without an allocation.
+        fn with_digest<T>(&self, message: &[u8], f: impl FnOnce(&[u8]) -> T) -> T;
     }
 }
 
@@ -116,7 +119,7 @@ impl Content<'_> {
     ) -> Result<T, Error> {
         self.check(scheme)?;
         match self {
-            Self::Message(message) => f(scheme.digest(message).as_ref()),
+            Self::Message(message) => scheme.with_digest(message, f),
             Self::Digest(digest) => f(digest),
         }
     }
@@ -188,6 +191,10 @@ impl<D: Digest> sealed::Sealed for Pkcs1v15<D> {
     fn narrowest(&self) -> Restriction {
         Restriction::None
     }
+
+    fn with_digest<T>(&self, message: &[u8], f: impl FnOnce(&[u8]) -> T) -> T {
+        f(&D::digest(message))
+    }
 }
 
 impl<D: Digest, M: Digest> sealed::Sealed for Pss<D, M> {
@@ -200,6 +207,10 @@ impl<D: Digest, M: Digest> sealed::Sealed for Pss<D, M> {
             // Keys with parameters have a hash function that is known, also for the mask generation.
             _ => Restriction::Pss,
         }
+    }
+
+    fn with_digest<T>(&self, message: &[u8], f: impl FnOnce(&[u8]) -> T) -> T {
+        f(&D::digest(message))
     }
 }
 

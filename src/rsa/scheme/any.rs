@@ -48,6 +48,10 @@ impl sealed::Sealed for AnyScheme {
             },
         }
     }
+
+    fn with_digest<T>(&self, message: &[u8], f: impl FnOnce(&[u8]) -> T) -> T {
+        f(self.hash().digest(message).as_ref())
+    }
 }
 
 /// Converts a typed scheme, for each hash function of [`Hash`].
