@@ -1,7 +1,5 @@
 //! The RSA private operation on many items of one key class, from encoded messages to checked
-//! results.
-//!
-//! Encoded messages are also those of public operations.
+//! results. A public operation differs only in its power, and is not checked.
 //!
 //! All numbers are secret. They are in flat buffers, one item after another, with as many limbs as
 //! the class has, least significant limb first. The keys' [class](super::batch::KeyClass) and order
@@ -29,7 +27,7 @@ use super::output::Slots;
 pub(super) type Exponentiate<'a> =
     &'a dyn Fn(SecretPowers<'_>) -> Result<(), batch_modexp_core::Error>;
 
-/// Computes the items of `batch` on the calling thread: exponentiations with `exponentiate`,
+/// Computes the items of `batch` on the calling thread: secret exponentiations with `exponentiate`,
 /// everything else on `engine`.
 ///
 /// # Errors
