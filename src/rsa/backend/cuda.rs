@@ -258,9 +258,11 @@ impl<'a, 's> Feed<Slots<'s>> for ItemFeed<'a> {
     }
 
     fn take(&self, (encoded, _): Self::Opened, results: &[Limb], mut slots: Slots<'s>) {
-        encoded.finish(self.engine.0, results, slots.reborrow());
-        let is_private = self.batch.class.is_private;
-        if is_private && (0..slots.len()).any(|item| slots.is_fault(item)) {
+        if !self.batch.class.is_private {
+            return encoded.write_public(results, slots);
+        }
+        encoded.check(self.engine.0, results, slots.reborrow());
+        if (0..slots.len()).any(|item| slots.is_fault(item)) {
             self.has_fault.store(true, Relaxed);
         }
     }

@@ -59,6 +59,19 @@ fn checked(
     blinding: bool,
     compute: impl FnOnce(&EncodedItems<'_>) -> Secret<Vec<Limb>>,
 ) -> SecretOctets {
+    outputs(key, numbers, blinding, |encoded, slots| {
+        let results = compute(&encoded);
+        encoded.check(&Serial, &results, slots);
+    })
+}
+
+/// What `write` writes to the slots of such items.
+fn outputs(
+    key: &KeyHandle,
+    numbers: &[Limb],
+    blinding: bool,
+    write: impl FnOnce(EncodedItems<'_>, Slots<'_>),
+) -> SecretOctets {
     let batch = Batch {
         class: key.parts().class(),
         keys: &[key.parts(); ITEMS],
@@ -78,7 +91,6 @@ fn checked(
             masks: Secret::new(vec![1; if key.has_crt() { 2 * ITEMS } else { 0 }]),
         }),
     };
-    let results = compute(&encoded);
     let size = Size {
         count: ITEMS,
         max_len: key.size(),
@@ -88,7 +100,7 @@ fn checked(
         .slots(&[size])
         .next()
         .expect("the slots of the class");
-    encoded.finish(&Serial, &results, slots);
+    write(encoded, slots);
     outputs.put_in_order(&[size], &Positions::Same);
     SecretOctets::new(outputs)
 }
@@ -139,6 +151,17 @@ fn every_fault_is_found(
             }
         }
     }
+}
+
+#[test]
+#[should_panic(expected = "results of private keys must be checked")]
+fn private_results_are_not_written_as_public_ones() {
+    let key = KeyHandle::new(&rsa_key()).unwrap();
+    let numbers = numbers(&key);
+    let _ = outputs(&key, &numbers, true, |encoded, slots| {
+        let results = encoded.ems.to_vec();
+        encoded.write_public(&results, slots);
+    });
 }
 
 #[test]
