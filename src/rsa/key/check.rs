@@ -48,13 +48,13 @@ pub(super) fn check(components: &RsaComponents<'_>) -> Result<Checked, Error> {
             if is_prime_power(&n) {
                 return Err(Error::Key(KeyFault::PrimePower));
             }
-            check_powers_of_two(ModulusRef::of(params.as_ref()), &e, &d)?;
+            check_exponents(ModulusRef::of(params.as_ref()), &e, &d)?;
             // d modulo lcm(p - 1, q - 1) cannot be checked without the primes.
             require(
                 !fits(d.as_limbs(), n_bits / 2),
                 KeyFault::ShortPrivateExponent,
             )?;
-            // d is odd, because e times it is 1 modulo an even number.
+            // d is odd.
             d.as_mut_limbs()[0].0 &= !1;
             Private::Plain { d_less_1: d }
         }
@@ -202,8 +202,9 @@ fn is_prime_power(n: &Odd<BoxedUint>) -> bool {
     difference.gcd_vartime(n.as_ref()) != BoxedUint::one()
 }
 
-/// Checks powers of two for a key without primes.
-fn check_powers_of_two(n: ModulusRef<'_>, e: &BoxedUint, d: &BoxedUint) -> Result<(), Error> {
+/// Checks the exponents of a key without primes, by powers of two. Also, d must be odd: `d e` is 1
+/// modulo even numbers. Powers of two do not show that if two is a square modulo n.
+fn check_exponents(n: ModulusRef<'_>, e: &BoxedUint, d: &BoxedUint) -> Result<(), Error> {
     let mut numbers = Secret::new(vec![Limb::ZERO; 3 * n.limbs.len()]);
     let [two, encrypted, back] = parts(&mut numbers);
     two[0] = Limb::from(2u8);
@@ -211,7 +212,8 @@ fn check_powers_of_two(n: ModulusRef<'_>, e: &BoxedUint, d: &BoxedUint) -> Resul
         n.pow(two, e.as_limbs(), e.bit_width_vartime(), encrypted);
         n.pow(encrypted, d.as_limbs(), d.bits_precision(), back);
     });
-    require(back.ct_eq(two), KeyFault::Exponents)?;
+    let is_odd = (d.as_limbs()[0] & Limb::ONE).ct_eq(&Limb::ONE);
+    require(back.ct_eq(two) & is_odd, KeyFault::Exponents)?;
     // If `2^e` is 2, so is `2^d`, and the private operation changes nothing.
     require(!encrypted.ct_eq(two), KeyFault::ShortPrivateExponent)
 }

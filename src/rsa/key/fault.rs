@@ -77,7 +77,8 @@ pub enum KeyFault {
     EqualFactors,
     /// n is not p q.
     Product,
-    /// `d e` is not 1 modulo p - 1 and q - 1. Without primes: `2^(e d)` is not 2 modulo n.
+    /// `d e` is not 1 modulo p - 1 and q - 1. Without primes: d is even, or `2^(e d)` is not 2 modulo
+    /// n.
     Exponents,
     /// dP is not d mod p - 1.
     Dp,

@@ -100,7 +100,8 @@ impl Numbers {
             let difference = two.modpow(n, n) + n - &two;
             require(difference.modinv(n).is_some(), KeyFault::PrimePower)?;
             let encrypted = two.modpow(e, n);
-            require(encrypted.modpow(d, n) == two, KeyFault::Exponents)?;
+            let is_inverse = d.bit(0) && encrypted.modpow(d, n) == two;
+            require(is_inverse, KeyFault::Exponents)?;
             let is_short = encrypted == two || d.bits() <= n.bits() / 2;
             return require(!is_short, KeyFault::ShortPrivateExponent);
         };

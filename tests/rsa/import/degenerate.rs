@@ -106,6 +106,20 @@ fn powers_of_primes_are_refused() {
     }
 }
 
+/// Where two is a square modulo both primes, its powers do not tell d from d + lambda / 2, which is
+/// even and the inverse of nothing.
+#[test]
+fn even_private_exponents_are_refused() {
+    let prime = |above: u32| (BigUint::from(3u8) << 510) + above;
+    let numbers = Numbers::new(prime(5207), prime(5399), 65537);
+    let Numbers { n, e, d, .. } = &numbers;
+    numbers.check(&without_primes(n, e, d).unwrap());
+    let lambda = lambda(&numbers);
+    let even = (d + &lambda / 2u8) % lambda;
+    assert!(!even.bit(0) && BigUint::from(2u8).modpow(&(e * &even), n) == BigUint::from(2u8));
+    is_refused(without_primes(n, e, &even), KeyFault::Exponents);
+}
+
 /// Unusual but sound keys.
 #[test]
 fn unusual_keys_are_taken() {
