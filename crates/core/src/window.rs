@@ -72,23 +72,28 @@ pub fn recode_into(exponent: &[Limb], exponent_bits: u32, window: Window, digits
     let mut low = 0;
     for digit in digits {
         let bits = window.bits().min(exponent_bits - low);
-        *digit = bits_at(exponent, low, bits);
+        *digit = bits_at(exponent, low, bits) as u8;
         low += bits;
     }
 }
 
-/// Bits `low .. low + bits` of `limbs`, where `1 <= bits <= 8` and `low + bits` is within the
-/// width.
+/// Bits `low .. low + bits` of `limbs`, zero beyond the end; `bits` is at most 63.
 ///
-/// The limb index, the shifts and the branch depend on `low` and `bits`, which are public.
+/// Indices and shifts depend only on `low` and `bits`, which are public.
+#[inline(always)]
 #[must_use]
-pub fn bits_at(limbs: &[Limb], low: u32, bits: u32) -> u8 {
-    let (index, shift) = ((low / Limb::BITS) as usize, low % Limb::BITS);
-    let mut value = limbs[index].0 >> shift;
-    if shift + bits > Limb::BITS {
-        value |= limbs[index + 1].0 << (Limb::BITS - shift);
-    }
-    (value & ((1 << bits) - 1)) as u8
+pub fn bits_at(limbs: &[Limb], low: u32, bits: u32) -> u64 {
+    let limb = |index: u32| limbs.get(index as usize).map_or(0, |limb| limb.0);
+    let (index, shift) = (low / Limb::BITS, low % Limb::BITS);
+    // The shift is by one more than `BITS - 1 - shift`, which would be by `BITS` where `shift` is
+    // 0.
+    let pair = |index| limb(index) >> shift | limb(index + 1) << 1 << (Limb::BITS - 1 - shift);
+    #[allow(clippy::unnecessary_cast)] // A limb has 32 bits on some targets.
+    let value = match Limb::BITS {
+        32 => (pair(index) as u64) | (pair(index + 1) as u64) << 32,
+        _ => pair(index) as u64,
+    };
+    value & ((1 << bits) - 1)
 }
 
 #[cfg(test)]
@@ -141,6 +146,19 @@ mod tests {
                     assert_eq!(bit, expected, "bit {i} of {exponent_bits}, {window:?}");
                 }
             }
+        }
+    }
+
+    /// As the limbs of lanes, with zeros beyond the end.
+    #[test]
+    fn long_digits_are_the_number() {
+        let number =
+            U256::from_be_hex("fedcba98765432100123456789abcdefdeadbeefcafebabe8000000000000001");
+        for bits in [51, 52, 63] {
+            let digits = (0..U256::BITS / bits + 2).rev();
+            let digits = digits.map(|i| bits_at(number.as_limbs(), i * bits, bits));
+            let sum = digits.fold(U256::ZERO, |sum, digit| (sum << bits) | U256::from(digit));
+            assert_eq!(sum, number);
         }
     }
 

@@ -79,7 +79,7 @@ impl ModulusRef<'_> {
                     mem::swap(&mut power, &mut spare);
                 }
             }
-            select(&table, bits_at(exponent, low, bits), factor);
+            select(&table, bits_at(exponent, low, bits) as u8, factor);
             self.almost_mul(power, factor, spare);
             mem::swap(&mut power, &mut spare);
         }

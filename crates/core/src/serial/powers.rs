@@ -247,7 +247,7 @@ fn multi_powers(powers: MultiPowers<'_, '_>) {
                 // The length is public.
                 if low < bits {
                     let value = bits_at(exponent, low, WINDOW_BITS.min(bits - low));
-                    select_power(table, value, entry);
+                    select_power(table, value as u8, entry);
                     modulus.multiply(&mut power, entry, &mut spare);
                 }
             }

@@ -1,8 +1,13 @@
 //! Conversion between the limbs of crypto-bigint and those of the lanes.
+//!
+//! Between both are buffers of integers with a row for each position, which has an integer for each
+//! lane. *Words* have 64 bits. *Plain limbs* have the value of a limb of the lanes, below
+//! `2^RADIX_BITS`.
 
 use core::hint::black_box;
 
 use batch_modexp_core::monty::ModulusRef;
+use batch_modexp_core::window::bits_at;
 use crypto_bigint::Limb;
 use zeroize::Zeroize;
 
@@ -10,24 +15,6 @@ use super::Lanes;
 
 /// The largest number of lanes in a vector.
 pub(super) const MAX_COUNT: usize = 8;
-
-/// Bits `low .. low + bits` of `limbs`, zero beyond the end; `bits` is at most 63.
-///
-/// Indices and shifts depend only on `low` and `bits`, which are public.
-#[inline(always)]
-fn bits_at(limbs: &[Limb], low: u32, bits: u32) -> u64 {
-    let limb = |index: u32| limbs.get(index as usize).map_or(0, |limb| limb.0);
-    let (index, shift) = (low / Limb::BITS, low % Limb::BITS);
-    // The shift is by one more than `BITS - 1 - shift`, which would be by `BITS` where `shift` is
-    // 0.
-    let pair = |index| limb(index) >> shift | limb(index + 1) << 1 << (Limb::BITS - 1 - shift);
-    #[allow(clippy::unnecessary_cast)] // A limb has 32 bits on some targets.
-    let value = match Limb::BITS {
-        32 => (pair(index) as u64) | (pair(index + 1) as u64) << 32,
-        _ => pair(index) as u64,
-    };
-    value & ((1 << bits) - 1)
-}
 
 /// Cuts a number `of` the modulus of each lane into limbs, by way of `words`. If all lanes have the
 /// same modulus, as with one key, it is cut once for all.
@@ -45,15 +32,15 @@ pub(super) fn import_of_each<'a, L: Lanes>(
     }
     let number = of(first);
     for (limb, low) in limbs.iter_mut().zip((0..).step_by(L::RADIX_BITS as usize)) {
-        let digit = bits_at(number, low, L::RADIX_BITS);
+        let value = bits_at(number, low, L::RADIX_BITS);
         for lane in 0..L::COUNT {
-            L::set_lane(limb, lane, digit);
+            L::set_lane(limb, lane, value);
         }
     }
 }
 
-/// The modulus of a lane; unused lanes repeat the last one.
-pub(super) fn of_lane<'g, 'a>(group: &'g [ModulusRef<'a>], lane: usize) -> &'g ModulusRef<'a> {
+/// The element of a lane; unused lanes repeat the last one.
+pub(super) fn of_lane<T>(group: &[T], lane: usize) -> &T {
     &group[lane.min(group.len() - 1)]
 }
 
@@ -68,8 +55,8 @@ pub(super) fn import<'a, L: Lanes>(
     cut::<L>(words, shift, limbs);
 }
 
-/// Splits the numbers of all lanes into 64-bit words: the lowest words of all lanes, then the next
-/// ones. Fills all rows of `words`, with zeros beyond the end of a number.
+/// Splits the numbers of all lanes into words. Fills all rows of `words`, with zeros beyond the end
+/// of a number.
 fn transpose<'a, L: Lanes>(number: impl Fn(usize) -> &'a [Limb], words: &mut [u64]) {
     for lane in 0..L::COUNT {
         let number = number(lane);
@@ -118,22 +105,22 @@ fn cut<L: Lanes>(words: &[u64], shift: u32, limbs: &mut [L::Limb]) {
     }
 }
 
-/// Converts digits to words, the reverse of [`cut`], until `words` is full.
-pub(super) fn join<L: Lanes>(digits: &[u64], words: &mut [u64]) {
+/// Converts plain limbs to words, the reverse of [`cut`], until `words` is full.
+pub(super) fn join<L: Lanes>(plain: &[u64], words: &mut [u64]) {
     for (words, low) in words.chunks_exact_mut(L::COUNT).zip((0..).step_by(64)) {
         let (place, shift) = (low / L::RADIX_BITS, low % L::RADIX_BITS);
-        let mut rows = digits.chunks_exact(L::COUNT).skip(place as usize);
-        let Some(digits) = rows.next() else {
+        let mut rows = plain.chunks_exact(L::COUNT).skip(place as usize);
+        let Some(plain) = rows.next() else {
             words.fill(0);
             continue;
         };
         for lane in 0..L::COUNT {
-            words[lane] = digits[lane] >> shift;
+            words[lane] = plain[lane] >> shift;
         }
-        for (digits, count) in rows.zip((L::RADIX_BITS - shift..64).step_by(L::RADIX_BITS as usize))
+        for (plain, count) in rows.zip((L::RADIX_BITS - shift..64).step_by(L::RADIX_BITS as usize))
         {
             for lane in 0..L::COUNT {
-                words[lane] |= digits[lane] << count;
+                words[lane] |= plain[lane] << count;
             }
         }
     }
@@ -158,15 +145,15 @@ pub(super) fn store<L: Lanes>(words: &[u64], lane: usize, limbs: &mut [Limb]) {
     }
 }
 
-/// Converts the limbs of all lanes to digits in base `2^RADIX_BITS`, in plain words: the lowest
-/// digits of all lanes, then the next ones. A limb may equal the base; a digit is below it.
-pub(super) fn to_digits<L: Lanes>(limbs: &[L::Limb], digits: &mut [u64]) {
+/// Converts the limbs of all lanes to plain limbs. A limb may equal the base `2^RADIX_BITS`; a plain
+/// limb is below it.
+pub(super) fn to_plain<L: Lanes>(limbs: &[L::Limb], plain: &mut [u64]) {
     let mask = (1 << L::RADIX_BITS) - 1;
     let mut carry = [0; MAX_COUNT];
-    for (limb, digits) in limbs.iter().zip(digits.chunks_exact_mut(L::COUNT)) {
+    for (limb, plain) in limbs.iter().zip(plain.chunks_exact_mut(L::COUNT)) {
         for lane in 0..L::COUNT {
             let sum = L::lane(limb, lane) + carry[lane];
-            digits[lane] = sum & mask;
+            plain[lane] = sum & mask;
             carry[lane] = sum >> L::RADIX_BITS;
         }
     }
@@ -175,15 +162,15 @@ pub(super) fn to_digits<L: Lanes>(limbs: &[L::Limb], digits: &mut [u64]) {
 
 /// Subtracts `modulus` from the number in each lane, unless the result would be negative.
 /// Branch-free. `spare` has the same length and holds the differences afterwards.
-pub(super) fn reduce_once<L: Lanes>(digits: &mut [u64], modulus: &[u64], spare: &mut [u64]) {
+pub(super) fn reduce_once<L: Lanes>(plain: &mut [u64], modulus: &[u64], spare: &mut [u64]) {
     let mask = (1 << L::RADIX_BITS) - 1;
     let mut borrow = [0; MAX_COUNT];
-    let places = digits
+    let places = plain
         .chunks_exact(L::COUNT)
         .zip(modulus.chunks_exact(L::COUNT));
-    for ((digits, modulus), spare) in places.zip(spare.chunks_exact_mut(L::COUNT)) {
+    for ((plain, modulus), spare) in places.zip(spare.chunks_exact_mut(L::COUNT)) {
         for lane in 0..L::COUNT {
-            let difference = digits[lane].wrapping_sub(modulus[lane]);
+            let difference = plain[lane].wrapping_sub(modulus[lane]);
             let difference = difference.wrapping_sub(borrow[lane]);
             spare[lane] = difference & mask;
             borrow[lane] = difference >> 63;
@@ -192,10 +179,10 @@ pub(super) fn reduce_once<L: Lanes>(digits: &mut [u64], modulus: &[u64], spare: 
     // All ones if the difference is negative. The barrier hides from the compiler that there are
     // two cases, for which it would make a branch.
     let mut keep = black_box(borrow.map(|borrow: u64| borrow.wrapping_neg()));
-    let places = digits.chunks_exact_mut(L::COUNT);
-    for (digits, spare) in places.zip(spare.chunks_exact(L::COUNT)) {
+    let places = plain.chunks_exact_mut(L::COUNT);
+    for (plain, spare) in places.zip(spare.chunks_exact(L::COUNT)) {
         for lane in 0..L::COUNT {
-            digits[lane] = digits[lane] & keep[lane] | spare[lane] & !keep[lane];
+            plain[lane] = plain[lane] & keep[lane] | spare[lane] & !keep[lane];
         }
     }
     keep.zeroize();

@@ -21,7 +21,7 @@ use batch_modexp_core::{Error, ModMul};
 use crypto_bigint::{Limb, Unsigned};
 
 use super::Lanes;
-use super::convert::MAX_COUNT;
+use super::convert::{MAX_COUNT, of_lane};
 use super::workspace::Workspace;
 
 /// Consecutive products with equally wide moduli, and the places of their results.
@@ -81,7 +81,7 @@ impl<'a, U: Unsigned> Products<'a, U> {
         f: impl Fn(&'a ModMul<'a, U>) -> T,
     ) -> [T; MAX_COUNT] {
         let group = &self.batch[group];
-        array::from_fn(|lane| f(&group[lane.min(group.len() - 1)]))
+        array::from_fn(|lane| f(of_lane(group, lane)))
     }
 }
 
@@ -134,7 +134,9 @@ pub(crate) fn multiply<L: Lanes>(lanes: L, form: Form, run: &mut dyn Run<'_>) {
                 let moduli = run.moduli(group.clone());
                 match form {
                     Form::Ordinary => workspace.prepare_powers(&moduli),
-                    Form::Montgomery => workspace.import_moduli(&moduli),
+                    Form::Montgomery => {
+                        workspace.import_moduli(&moduli);
+                    }
                 }
                 prepared = group.clone();
             }

@@ -1,4 +1,4 @@
-//! Products of pairs of numbers that are lists of digits, one pair in each lane: see
+//! Products of pairs of numbers outside of lanes, one pair in each lane: see
 //! [`Pairs`](batch_modexp_core::powers::Pairs).
 //!
 //! A number outside of lanes has one word for each limb, and is below `BOUND * modulus`. Between
@@ -12,7 +12,7 @@ use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
 
 use super::Lanes;
-use super::convert::{MAX_COUNT, to_digits};
+use super::convert::{MAX_COUNT, of_lane, to_plain};
 use super::workspace::{Buffer, Workspace};
 
 /// See [`PowerEngine::enter`](batch_modexp_core::powers::PowerEngine::enter).
@@ -28,13 +28,13 @@ pub(crate) fn enter<L: Lanes>(
         let limbs = L::limb_count(bits);
         let mut workspace = Workspace::new(lanes, limbs);
         workspace.prepare_powers(&[modulus]);
-        let mut digits = Buffer::zeros(limbs * L::COUNT);
+        let mut plain = Buffer::zeros(limbs * L::COUNT);
         let groups = numbers.chunks(L::COUNT);
         for (group, out) in groups.zip(out.chunks_mut(L::COUNT * limbs)) {
-            workspace.load(|lane| group[lane.min(group.len() - 1)], bits, 0);
+            workspace.load(|lane| *of_lane(group, lane), bits, 0);
             let mut x = workspace.operands();
             x.enter();
-            scatter::<L>(x.value, &mut digits, out);
+            scatter::<L>(x.value, &mut plain, out);
         }
     });
 }
@@ -46,15 +46,17 @@ pub(crate) fn multiply<L: Lanes>(lanes: L, mut pairs: Pairs<'_>) {
         let out = mem::take(&mut pairs.out);
         let mut workspace = Workspace::new(lanes, limbs);
         workspace.import_moduli(&[pairs.modulus]);
-        let mut digits = Buffer::zeros(limbs * L::COUNT);
+        let mut plain = Buffer::zeros(limbs * L::COUNT);
         let x = workspace.operands();
         let groups = pairs.pairs.chunks(L::COUNT);
         for (group, out) in groups.zip(out.chunks_mut(L::COUNT * limbs)) {
-            let pair = |lane: usize| group[lane.min(group.len() - 1)];
-            gather::<L>(|lane| pairs.number(pair(lane)[0], limbs), x.value);
-            gather::<L>(|lane| pairs.number(pair(lane)[1], limbs), x.factor);
+            gather::<L>(|lane| pairs.number(of_lane(group, lane)[0], limbs), x.value);
+            gather::<L>(
+                |lane| pairs.number(of_lane(group, lane)[1], limbs),
+                x.factor,
+            );
             lanes.mul(x.spare, x.value, x.factor, x.modulus, x.scratch);
-            scatter::<L>(x.spare, &mut digits, out);
+            scatter::<L>(x.spare, &mut plain, out);
         }
     });
 }
@@ -96,12 +98,12 @@ fn gather<'n, L: Lanes>(number: impl Fn(usize) -> &'n [u64], out: &mut [L::Limb]
     }
 }
 
-/// Copies the numbers of the first lanes to `out`, by way of `digits`.
-fn scatter<L: Lanes>(number: &[L::Limb], digits: &mut [u64], out: &mut [u64]) {
-    to_digits::<L>(number, digits);
+/// Copies the numbers of the first lanes to `out`, by way of `plain`.
+fn scatter<L: Lanes>(number: &[L::Limb], plain: &mut [u64], out: &mut [u64]) {
+    to_plain::<L>(number, plain);
     for (lane, out) in out.chunks_exact_mut(number.len()).enumerate() {
-        for (digits, out) in digits.chunks_exact(L::COUNT).zip(out) {
-            *out = digits[lane];
+        for (plain, out) in plain.chunks_exact(L::COUNT).zip(out) {
+            *out = plain[lane];
         }
     }
 }

@@ -8,7 +8,7 @@ use batch_modexp_core::window::{Window, recode_into};
 use crypto_bigint::Limb;
 
 use super::Lanes;
-use super::convert::MAX_COUNT;
+use super::convert::{MAX_COUNT, of_lane};
 use super::workspace::{Buffer, Operands, Workspace, flat, set_power_of_two};
 
 /// Computes powers on `lanes`.
@@ -27,11 +27,9 @@ pub(crate) fn pow<L: Lanes>(lanes: L, powers: SecretPowers<'_>) {
         let mut digits = Buffer::zeros(recoded.len() * L::COUNT);
         let exponents = powers.exponents.chunks(L::COUNT);
         for ((group, range), exponents) in groups::<L>(powers.moduli).zip(exponents) {
-            if workspace.changes_to(group) {
-                workspace.prepare_powers(group);
-            }
+            workspace.prepare_powers(group);
             workspace.load(flat(&powers.bases[range.clone()], size), width, 0);
-            let exponent = |lane: usize| exponents[lane.min(exponents.len() - 1)];
+            let exponent = |lane| *of_lane(exponents, lane);
             recode::<L>(exponent, exponent_bits, window, &mut recoded, &mut digits);
             workspace.pow(window, &digits);
             workspace.store(width, powers.out[range].chunks_exact_mut(size));

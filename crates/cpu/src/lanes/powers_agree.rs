@@ -15,7 +15,7 @@ use batch_modexp_core::width::scrubbed;
 use crypto_bigint::{Choice, CtEq, Limb};
 use zeroize::Zeroize;
 
-use super::convert::MAX_COUNT;
+use super::convert::{MAX_COUNT, of_lane};
 use super::reduce::{LowHigh, add, negate};
 use super::workspace::{Buffer, Workspace};
 use super::{Lanes, Modulus};
@@ -96,15 +96,14 @@ impl<'a, L: Lanes> Side<'a, L> {
 
     /// Imports the factor of every lane, and multiplies it by the number that its mask gives.
     fn prepare(&mut self, group: Moduli<'a>, masks: Option<&[u16]>) {
-        let is_new = self.workspace.changes_to(group);
-        if is_new {
-            self.workspace.prepare_products(group);
+        let are_new = self.workspace.prepare_products(group);
+        if are_new {
             self.s2.copy_from_slice(self.workspace.operands().r2);
-            self.workspace.raise_r2(self.width);
+            self.workspace.r2_from_s2(self.width);
         }
         match masks {
-            Some(masks) => self.multiply_by(|lane| masks[lane.min(masks.len() - 1)]),
-            None if is_new => self.multiply_by(|_| 1),
+            Some(masks) => self.multiply_by(|lane| *of_lane(masks, lane)),
+            None if are_new => self.multiply_by(|_| 1),
             None => {}
         }
     }
@@ -113,18 +112,18 @@ impl<'a, L: Lanes> Side<'a, L> {
     fn multiply_by(&mut self, mask: impl Fn(usize) -> u16) {
         let lanes = self.workspace.lanes;
         let x = self.workspace.operands();
-        let digit_mask = (1 << L::RADIX_BITS) - 1;
+        let limb_mask = (1 << L::RADIX_BITS) - 1;
         for lane in 0..L::COUNT {
             let mask = u64::from(mask(lane) | 1) & ((1 << MASK_BITS) - 1);
             let mut carry = 0;
             for (multiple, limb) in self.multiple.iter_mut().zip(x.modulus.limbs) {
-                // The sum is below 2^64: a digit of at most 52 bits, a mask of at most 12.
+                // The sum is below 2^64: a limb of at most 52 bits, a mask of at most 12.
                 let product = L::lane(limb, lane) * mask + carry;
-                L::set_lane(multiple, lane, product & digit_mask);
+                L::set_lane(multiple, lane, product & limb_mask);
                 carry = product >> L::RADIX_BITS;
             }
             let neg_inv = L::lane(x.modulus.neg_inv, lane).wrapping_mul(inverse(mask));
-            L::set_lane(&mut self.neg_inv[0], lane, neg_inv & digit_mask);
+            L::set_lane(&mut self.neg_inv[0], lane, neg_inv & limb_mask);
         }
         let constants = &mut self.constants;
         lanes.prepare(constants, &self.multiple, &self.neg_inv[0], x.scratch);
@@ -139,7 +138,7 @@ impl<'a, L: Lanes> Side<'a, L> {
         verdict: &mut [Choice; MAX_COUNT],
     ) {
         let (lanes, mut x) = (self.workspace.lanes, self.workspace.operands());
-        let factor = mem::replace(
+        let factors = mem::replace(
             &mut x.modulus,
             Modulus {
                 limbs: &self.multiple,
@@ -153,13 +152,13 @@ impl<'a, L: Lanes> Side<'a, L> {
         negate::<L>(x.spare, x.modulus.limbs, LIFT);
         expected.fold(lanes, x.value, &self.s2, x.modulus, x.scratch);
         add::<L>(x.value, x.spare);
-        x.modulus = factor;
+        x.modulus = factors;
         x.leave();
 
         let mut bits = [0; MAX_COUNT];
-        for digits in self.workspace.reduced_value().chunks_exact(L::COUNT) {
+        for limbs in self.workspace.reduced_value().chunks_exact(L::COUNT) {
             for lane in 0..L::COUNT {
-                bits[lane] |= digits[lane];
+                bits[lane] |= limbs[lane];
             }
         }
         for (verdict, bits) in verdict.iter_mut().zip(&bits) {

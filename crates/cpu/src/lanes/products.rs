@@ -26,9 +26,7 @@ pub(crate) fn products<L: Lanes>(
         let mut workspace = Workspace::new(lanes, L::limb_count(width));
         let excess = workspace.excess(width);
         for (group, range) in groups::<L>(moduli) {
-            if workspace.changes_to(group) {
-                workspace.prepare_products(group);
-            }
+            workspace.prepare_products(group);
             workspace.load(flat(&a[range.clone()], size), width, excess);
             workspace.load_factor(flat(&b[range.clone()], size), width, excess);
             workspace.operands().product();
@@ -51,9 +49,7 @@ pub(crate) fn public_powers<L: Lanes>(
     scrubbed(|| {
         let mut workspace = Workspace::new(lanes, L::limb_count(width));
         for (group, range) in groups::<L>(moduli) {
-            if workspace.changes_to(group) {
-                workspace.prepare_powers(group);
-            }
+            workspace.prepare_powers(group);
             workspace.load(flat(&bases[range.clone()], size), width, 0);
             workspace.operands().raise(exponent);
             workspace.store(width, out[range].chunks_exact_mut(size));

@@ -8,6 +8,7 @@ use batch_modexp_core::public_exponent::PublicExponent;
 use batch_modexp_core::width::scrubbed;
 
 use super::Lanes;
+use super::convert::of_lane;
 use super::workspace::{Buffer, Operands, Workspace};
 
 /// Computes the powers of a request.
@@ -27,10 +28,8 @@ pub(crate) fn powers<L: Lanes>(lanes: L, powers: PublicPowers<'_, '_>) {
         let mut odd_powers = Buffer::zeros(exponent.odd_powers() * workspace.limbs());
         let groups = bases.chunks(L::COUNT).zip(out.chunks_mut(L::COUNT));
         for (group, (bases, out)) in moduli.chunks(L::COUNT).zip(groups) {
-            if workspace.changes_to(group) {
-                workspace.prepare_powers(group);
-            }
-            workspace.load(|lane| bases[lane.min(bases.len() - 1)], first.bits(), 0);
+            workspace.prepare_powers(group);
+            workspace.load(|lane| *of_lane(bases, lane), first.bits(), 0);
             let mut x = workspace.operands();
             x.raise_by_windows(exponent, &mut odd_powers);
             workspace.store(first.bits(), out.iter_mut().map(|out| &mut **out));

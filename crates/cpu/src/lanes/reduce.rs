@@ -27,8 +27,7 @@ pub(crate) fn reduce<L: Lanes>(lanes: L, moduli: Moduli<'_>, numbers: &[Limb], o
         let mut r = Buffer::zeros(workspace.limbs());
         let numbers = numbers.chunks(L::COUNT * size);
         for ((group, range), numbers) in groups::<L>(moduli).zip(numbers) {
-            if workspace.changes_to(group) {
-                workspace.prepare_products(group);
+            if workspace.prepare_products(group) {
                 let excess = workspace.excess(width);
                 let x = workspace.operands();
                 // `S^2 * 2^(2 * excess) / R` is R.

@@ -3,16 +3,18 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::mem;
 use core::ops::{Deref, DerefMut};
+use core::{array, mem};
 
-use batch_modexp_core::engine::Moduli;
+use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::secret::Secret;
 use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
 use zeroize::{ZeroizeOnDrop, optimization_barrier};
 
-use super::convert::{import, import_of_each, join, of_lane, reduce_once, store, to_digits};
+use super::convert::{
+    MAX_COUNT, import, import_of_each, join, of_lane, reduce_once, store, to_plain,
+};
 use super::{Lanes, Modulus};
 
 /// Buffers for operands of `limbs` limbs. They are reused from group to group of a batch, and wiped
@@ -22,8 +24,8 @@ pub(super) struct Workspace<'m, L: Lanes> {
     /// The window of the table.
     window: Window,
     limbs: usize,
-    /// The moduli that [`changes_to`](Self::changes_to) noted.
-    prepared: Moduli<'m>,
+    /// The moduli that the workspace holds.
+    moduli: [Option<ModulusRef<'m>>; MAX_COUNT],
     /// The moduli of all lanes, `-1 / modulus mod 2^RADIX_BITS`, and the constants of
     /// [`Lanes::prepare`].
     modulus: Buffer<L::Limb>,
@@ -47,63 +49,65 @@ impl<'m, L: Lanes> Workspace<'m, L> {
             lanes,
             window,
             limbs,
-            prepared: &[],
+            moduli: [None; MAX_COUNT],
             modulus: Buffer::zeros(limbs + 1 + L::constants_len(limbs)),
             operands: Buffer::zeros(4 * limbs + entries + L::scratch_len(limbs)),
             words: Buffer::zeros(3 * limbs * L::COUNT),
         }
     }
 
-    /// Notes the moduli of the next group. Returns whether they are other references than those of
-    /// the group before, so that the workspace must be prepared for them. Moduli in unused lanes do
-    /// not matter.
-    pub(super) fn changes_to(&mut self, group: Moduli<'m>) -> bool {
-        let mut pairs = group.iter().zip(self.prepared);
-        let is_new = group.len() > self.prepared.len() || !pairs.all(|(a, b)| a.is_same(b));
-        if is_new {
-            self.prepared = group;
-        }
-        is_new
-    }
-
     /// Imports the moduli of a group, which are equally wide, and computes their Montgomery
     /// constants. Unused lanes repeat the last modulus.
-    pub(super) fn prepare_powers(&mut self, group: Moduli<'_>) {
-        self.prepare_products(group);
-        self.raise_r2(group[0].bits());
+    ///
+    /// This is done once for consecutive groups whose moduli are the same references. A workspace
+    /// calls this function, or one of the two below that prepare less, for all of its groups.
+    pub(super) fn prepare_powers(&mut self, group: &[ModulusRef<'m>]) {
+        if self.prepare_products(group) {
+            self.r2_from_s2(group[0].bits());
+        }
     }
 
     /// Like [`prepare_powers`](Self::prepare_powers), with `S^2` in place of `R^2`, where
-    /// `S = 2^width` is crypto-bigint's Montgomery radix.
+    /// `S = 2^width` is crypto-bigint's Montgomery radix. Returns whether the moduli are others
+    /// than before.
     ///
     /// This saves two multiplications. It suffices for numbers that are reduced or multiplied once,
     /// since R is `S * 2^excess`: see [`excess`](Self::excess).
-    pub(super) fn prepare_products(&mut self, group: Moduli<'_>) {
-        self.import_moduli(group);
-        let (x, [.., words]) = self.split();
-        let words = &mut words[..words_len::<L>(group[0].bits())];
-        import_of_each::<L>(group, |modulus| modulus.r2, words, x.r2);
+    pub(super) fn prepare_products(&mut self, group: &[ModulusRef<'m>]) -> bool {
+        let are_new = self.import_moduli(group);
+        if are_new {
+            let (x, [.., words]) = self.split();
+            let words = &mut words[..words_len::<L>(group[0].bits())];
+            import_of_each::<L>(group, |modulus| modulus.r2, words, x.r2);
+        }
+        are_new
     }
 
-    /// Imports the moduli without `R^2` and `S^2`, which products in Montgomery form do not need.
-    pub(super) fn import_moduli(&mut self, group: Moduli<'_>) {
+    /// Like [`prepare_products`](Self::prepare_products) without `S^2`, which products in Montgomery
+    /// form do not need.
+    pub(super) fn import_moduli(&mut self, group: &[ModulusRef<'m>]) -> bool {
+        // Moduli in unused lanes do not matter.
+        let mut pairs = group.iter().zip(&self.moduli);
+        if pairs.all(|(new, old)| old.is_some_and(|old| new.is_same(&old))) {
+            return false;
+        }
+        self.moduli = array::from_fn(|lane| group.get(lane).copied());
         let (limbs, rest) = self.modulus.split_at_mut(self.limbs);
-        let [neg_inv, constants @ ..] = rest else {
-            return;
-        };
-        let [digits, _, words] = thirds(&mut self.words);
+        let (neg_inv, constants) = rest.split_at_mut(1);
+        let [plain, _, words] = thirds(&mut self.words);
         let words = &mut words[..words_len::<L>(group[0].bits())];
         import_of_each::<L>(group, |modulus| modulus.limbs, words, limbs);
         for lane in 0..L::COUNT {
             let inverse = Secret::new(u64::from(*of_lane(group, lane).mod_inv));
             let inverse = inverse.wrapping_neg() & ((1 << L::RADIX_BITS) - 1);
-            L::set_lane(neg_inv, lane, inverse);
+            L::set_lane(&mut neg_inv[0], lane, inverse);
         }
-        to_digits::<L>(limbs, digits);
+        to_plain::<L>(limbs, plain);
         // The scratch space is the last part of the operands.
         let scratch = self.operands.len() - L::scratch_len(self.limbs);
         let scratch = &mut self.operands[scratch..];
-        self.lanes.prepare(constants, limbs, neg_inv, scratch);
+        self.lanes.prepare(constants, limbs, &neg_inv[0], scratch);
+        true
     }
 
     /// Turns `r2`, which holds `2^(2 * width) mod modulus`, into `R^2 mod modulus`, where
@@ -112,7 +116,7 @@ impl<'m, L: Lanes> Workspace<'m, L> {
     /// Written as `R * 2^f`, it starts with `f = 2 * width - r_bits`, and a Montgomery square
     /// doubles `f`. When `f` has reached `r_bits`, a Montgomery product with a power of two removes
     /// the excess.
-    pub(super) fn raise_r2(&mut self, width: u32) {
+    pub(super) fn r2_from_s2(&mut self, width: u32) {
         let r_bits = self.limbs as u32 * L::RADIX_BITS;
         let lanes = self.lanes;
         let x = self.operands();
@@ -184,29 +188,29 @@ impl<'m, L: Lanes> Workspace<'m, L> {
         out: impl Iterator<Item = &'o mut [Limb]>,
     ) {
         self.reduce_value(times);
-        let [_, digits, words] = thirds(&mut self.words);
+        let [_, plain, words] = thirds(&mut self.words);
         let words = &mut words[..words_len::<L>(width)];
-        join::<L>(digits, words);
+        join::<L>(plain, words);
         for (lane, out) in out.take(L::COUNT).enumerate() {
             store::<L>(words, lane, out);
         }
     }
 
-    /// The digits of the number in every lane, reduced. The number is below `BOUND * modulus`, or
+    /// The plain limbs of the number in every lane, reduced. The number is below `BOUND * modulus`, or
     /// at most `(BOUND - 1) * modulus` after a multiplication by one: see [`Operands::leave`].
     pub(super) fn reduced_value(&mut self) -> &[u64] {
         self.reduce_value(L::BOUND - 1)
     }
 
-    /// The digits of the number in every lane, after subtracting the modulus up to `times` times
+    /// The plain limbs of the number in every lane, after subtracting the modulus up to `times` times
     /// while the result is not negative.
     fn reduce_value(&mut self, times: u8) -> &[u64] {
-        let (x, [modulus, digits, spare]) = self.split();
-        to_digits::<L>(x.value, digits);
+        let (x, [modulus, plain, spare]) = self.split();
+        to_plain::<L>(x.value, plain);
         for _ in 0..times {
-            reduce_once::<L>(digits, modulus, spare);
+            reduce_once::<L>(plain, modulus, spare);
         }
-        digits
+        plain
     }
 
     /// The operands of a computation.
@@ -374,7 +378,8 @@ pub(super) fn set_power_of_two<L: Lanes>(limbs: &mut [L::Limb], bit: u32) {
     }
 }
 
-/// The moduli as digits, digits for export, and space for words or further digits: see `convert`.
+/// The moduli as plain limbs, plain limbs for export, and space for words or further plain limbs:
+/// see `convert`.
 fn thirds(words: &mut [u64]) -> [&mut [u64]; 3] {
     let third = words.len() / 3;
     let (first, rest) = words.split_at_mut(third);
