@@ -12,6 +12,7 @@ use crypto_bigint::{Choice, CtEq, Limb, Unsigned};
 
 use crate::checks::check_batch;
 use crate::monty::ModulusRef;
+use crate::public_exponent::PublicExponent;
 use crate::secret::Secret;
 use crate::width::{MAX_BITS, clear, place, width};
 use crate::{Error, ModExp};
@@ -388,12 +389,12 @@ impl<'a> Exponent<'a> {
         }
     }
 
-    /// The bits below the highest one, from the top, each with a flag that marks the last.
-    pub fn lower_bits(self) -> impl Iterator<Item = (bool, bool)> {
-        (0..self.top).rev().map(move |bit| {
+    /// The squarings and products that raise a number to this exponent.
+    #[must_use]
+    pub fn prepare(self) -> PublicExponent {
+        PublicExponent::of_bits(self.bits(), |bit| {
             let limb = self.limbs[(bit / Limb::BITS) as usize].0;
-            let is_set = (limb >> (bit % Limb::BITS)) & 1 == 1;
-            (is_set && bit >= self.lowest, bit == 0)
+            bit >= self.lowest && (limb >> (bit % Limb::BITS)) & 1 == 1
         })
     }
 }

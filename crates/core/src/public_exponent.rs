@@ -36,25 +36,36 @@ impl PublicExponent {
     /// The exponent may be 0, for powers of 1. The running time depends on it.
     #[must_use]
     pub fn new_vartime<U: Unsigned>(exponent: &U) -> Self {
-        let windows = (2..=LARGEST_WINDOW).map(|bits| Self::with_window(exponent, bits));
-        let products = |exponent: &Self| {
-            let steps = exponent.steps.iter().filter(|step| step.odd.is_some());
-            // The square of the base, then one product for each further odd power.
-            steps.count() + exponent.odd_powers - usize::from(exponent.odd_powers == 1)
-        };
-        let binary = Self::with_window(exponent, 1);
-        windows.fold(binary, |best, other| {
-            match products(&other) < products(&best) {
-                true => other,
-                false => best,
-            }
-        })
+        let bits = exponent.bit_width_vartime();
+        Self::of_bits(bits, |bit| exponent.bit_vartime(bit))
     }
 
-    fn with_window<U: Unsigned>(exponent: &U, window_bits: u32) -> Self {
-        let is_set = |bit: u32| exponent.bit_vartime(bit);
+    /// Like [`new_vartime`](Self::new_vartime), for the exponent with the lowest `bits` bits
+    /// `is_set`, and no others.
+    pub(crate) fn of_bits(bits: u32, is_set: impl Fn(u32) -> bool) -> Self {
+        let mut best = Self::with_window(bits, &is_set, 1);
+        // A table takes at least the square and the cube of the base.
+        if best.products() > 2 {
+            for window_bits in 2..=LARGEST_WINDOW {
+                let other = Self::with_window(bits, &is_set, window_bits);
+                if other.products() < best.products() {
+                    best = other;
+                }
+            }
+        }
+        best
+    }
+
+    /// The number of products, and of squarings for the table.
+    fn products(&self) -> usize {
+        let steps = self.steps.iter().filter(|step| step.odd.is_some());
+        // The square of the base, then one product for each further odd power.
+        steps.count() + self.odd_powers - usize::from(self.odd_powers == 1)
+    }
+
+    fn with_window(bits: u32, is_set: impl Fn(u32) -> bool, window_bits: u32) -> Self {
         let (mut first, mut steps, mut odd_powers) = (None, Vec::new(), 0);
-        let (mut squarings, mut end) = (0, exponent.bit_width_vartime());
+        let (mut squarings, mut end) = (0, bits);
         while end > 0 {
             if !is_set(end - 1) {
                 (squarings, end) = (squarings + 1, end - 1);
@@ -96,10 +107,18 @@ impl PublicExponent {
         self.first
     }
 
+    /// The steps, apart from a last one whose factor is the base itself, and the squarings of this
+    /// one.
+    ///
+    /// This factor need not be in Montgomery form. The product of a Montgomery form and an ordinary
+    /// number is an ordinary number.
     #[doc(hidden)]
     #[must_use]
-    pub fn steps(&self) -> &[Step] {
-        &self.steps
+    pub fn steps(&self) -> (&[Step], Option<u32>) {
+        match &*self.steps {
+            [steps @ .., last] if last.odd == Some(0) => (steps, Some(last.squarings)),
+            steps => (steps, None),
+        }
     }
 
     /// The number of odd powers of the base in the table: the base, its cube, and so on.
@@ -119,11 +138,13 @@ mod tests {
     fn value(exponent: &PublicExponent) -> U256 {
         let odd = |odd: usize| U256::from(2 * odd as u64 + 1);
         let first = exponent.first().map_or(U256::ZERO, odd);
-        exponent.steps().iter().fold(first, |value, step| {
+        let (steps, last) = exponent.steps();
+        let value = steps.iter().fold(first, |value, step| {
             let value = value << step.squarings;
             step.odd
                 .map_or(value, |factor| value.wrapping_add(&odd(factor)))
-        })
+        });
+        last.map_or(value, |squarings| (value << squarings) | U256::ONE)
     }
 
     #[test]
@@ -134,7 +155,9 @@ mod tests {
         let shifted = (0..256).map(|bits| large >> bits);
         for number in numbers.chain(shifted).chain([U256::MAX, large << 77]) {
             for bits in 1..=LARGEST_WINDOW {
-                let exponent = PublicExponent::with_window(&number, bits);
+                let is_set = |bit: u32| number.bit_vartime(bit);
+                let exponent =
+                    PublicExponent::with_window(number.bit_width_vartime(), is_set, bits);
                 assert_eq!(value(&exponent), number);
                 assert!(exponent.odd_powers() <= 1 << (bits - 1));
             }
@@ -146,8 +169,7 @@ mod tests {
     fn short_ones_take_no_table() {
         for (number, squarings) in [(3u64, 1), (17, 4), (65_537, 16)] {
             let exponent = PublicExponent::new_vartime(&U64::from(number));
-            let odd = Some(0);
-            assert_eq!(exponent.steps(), [Step { squarings, odd }]);
+            assert_eq!(exponent.steps(), (&[][..], Some(squarings)));
             assert_eq!((exponent.first(), exponent.odd_powers()), (Some(0), 1));
         }
         assert_eq!(PublicExponent::new_vartime(&U64::ZERO).first(), None);

@@ -9,7 +9,7 @@ use crypto_bigint::{Choice, Limb, Unsigned};
 
 use crate::checks::{Form, check_products};
 use crate::engine::{Comparison, Engine, Exponent, Moduli, SecretPowers, batch_mod_exp};
-use crate::monty::{ModulusRef, parts};
+use crate::monty::ModulusRef;
 use crate::secret::Secret;
 use crate::width::{MAX_BITS, clear, place, scrubbed};
 use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
@@ -82,22 +82,8 @@ impl Engine for Serial {
         out: &mut [Limb],
     ) {
         let size = size(moduli);
-        let mut numbers = Secret::new(vec![Limb::ZERO; 3 * size]);
-        let [entered, mut power, mut spare] = parts(&mut numbers);
-        let places = out.chunks_exact_mut(size);
-        scrubbed(|| {
-            for ((modulus, base), out) in moduli.iter().zip(bases.chunks_exact(size)).zip(places) {
-                modulus.enter(base, entered);
-                power.copy_from_slice(entered);
-                for (is_set, _) in exponent.lower_bits() {
-                    modulus.square(&mut power, &mut spare);
-                    if is_set {
-                        modulus.multiply(&mut power, entered, &mut spare);
-                    }
-                }
-                modulus.mul(&[Limb::ONE], power, out);
-            }
-        });
+        let (bases, out) = (bases.chunks_exact(size), out.chunks_exact_mut(size));
+        powers::public_powers(moduli, &exponent.prepare(), bases, out);
     }
 
     fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {

@@ -23,7 +23,6 @@ mod multi_exp;
 mod pairs;
 mod pow;
 mod powers_agree;
-mod products;
 mod public_exp;
 mod reduce;
 #[cfg(test)]

@@ -5,10 +5,13 @@ use core::mem;
 
 use crypto_bigint::Limb;
 
+use super::size;
 use crate::Serial;
+use crate::engine::Moduli;
 use crate::fixed_base::{Table, TableForm, select};
 use crate::monty::{ModulusRef, parts, select as select_power};
 use crate::powers::{FixedPowers, HasPowerEngine, MultiPowers, Pairs, PowerEngine, PublicPowers};
+use crate::public_exponent::PublicExponent;
 use crate::secret::Secret;
 use crate::width::scrubbed;
 use crate::window::{Window, bits_at};
@@ -41,7 +44,9 @@ impl PowerEngine for Serial {
     }
 
     fn public_powers(&self, powers: PublicPowers<'_, '_>) {
-        scrubbed(|| public_powers(powers));
+        let bases = powers.bases.iter().copied();
+        let out = powers.out.iter_mut().map(|out| &mut **out);
+        public_powers(powers.moduli, powers.exponent, bases, out);
     }
 
     fn enter(&self, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]) {
@@ -171,38 +176,48 @@ fn fixed_powers(powers: FixedPowers<'_, '_>) {
 }
 
 /// Sliding windows (Handbook of Applied Cryptography, algorithm 14.85).
-fn public_powers(powers: PublicPowers<'_, '_>) {
-    let PublicPowers {
-        moduli,
-        bases,
-        exponent,
-        out,
-    } = powers;
-    let size = moduli.first().map_or(1, |modulus| modulus.limbs.len());
+pub(super) fn public_powers<'a>(
+    moduli: Moduli<'_>,
+    exponent: &PublicExponent,
+    bases: impl Iterator<Item = &'a [Limb]>,
+    out: impl Iterator<Item = &'a mut [Limb]>,
+) {
+    let size = size(moduli);
     let mut odd_powers = Secret::new(vec![Limb::ZERO; exponent.odd_powers() * size]);
     let mut numbers = Secret::new(vec![Limb::ZERO; 3 * size]);
     let [mut power, mut spare, square] = parts(&mut numbers);
-    for ((modulus, base), out) in moduli.iter().zip(bases).zip(out) {
-        modulus.enter(base, power);
-        modulus.mul(power, power, square);
-        for odd_power in odd_powers.chunks_exact_mut(size) {
-            odd_power.copy_from_slice(power);
-            modulus.mul(odd_power, square, power);
-        }
-        match exponent.first() {
-            Some(odd) => power.copy_from_slice(&odd_powers[odd * size..][..size]),
-            None => modulus.enter(&[Limb::ONE], power),
-        }
-        for step in exponent.steps() {
-            for _ in 0..step.squarings {
+    let (steps, last) = exponent.steps();
+    scrubbed(|| {
+        for ((modulus, base), out) in moduli.iter().zip(bases).zip(out) {
+            modulus.enter(base, power);
+            if exponent.odd_powers() > 1 {
+                modulus.mul(power, power, square);
+            }
+            for (i, odd_power) in odd_powers.chunks_exact_mut(size).enumerate() {
+                odd_power.copy_from_slice(power);
+                if i + 1 < exponent.odd_powers() {
+                    modulus.mul(odd_power, square, power);
+                }
+            }
+            match exponent.first() {
+                Some(odd) => power.copy_from_slice(&odd_powers[odd * size..][..size]),
+                None => modulus.enter(&[Limb::ONE], power),
+            }
+            for step in steps {
+                for _ in 0..step.squarings {
+                    modulus.square(&mut power, &mut spare);
+                }
+                if let Some(odd) = step.odd {
+                    modulus.multiply(&mut power, &odd_powers[odd * size..][..size], &mut spare);
+                }
+            }
+            for _ in 0..last.unwrap_or(0) {
                 modulus.square(&mut power, &mut spare);
             }
-            if let Some(odd) = step.odd {
-                modulus.multiply(&mut power, &odd_powers[odd * size..][..size], &mut spare);
-            }
+            // Either product leaves Montgomery form.
+            modulus.mul(if last.is_some() { base } else { &[Limb::ONE] }, power, out);
         }
-        modulus.mul(&[Limb::ONE], power, out);
-    }
+    });
 }
 
 /// The window for products of powers, in bits.
@@ -222,7 +237,7 @@ fn multi_powers(powers: MultiPowers<'_, '_>) {
         out,
     } = powers;
     let window = Window::new(WINDOW_BITS).expect("a window of 1 to 8 bits");
-    let size = moduli.first().map_or(1, |modulus| modulus.limbs.len());
+    let size = size(moduli);
     let count = exponent_bits.len();
     let mut tables = Secret::new(vec![Limb::ZERO; count * ENTRIES * size]);
     let mut numbers = Secret::new(vec![Limb::ZERO; 3 * size]);

@@ -33,7 +33,9 @@ impl<L: FixedBaseLanes + Sync, R: Lanes + Sync> PowerEngine for LaneEngine<L, R>
     }
 
     fn public_powers(&self, powers: PublicPowers<'_, '_>) {
-        public_exp::powers(self.lanes, powers);
+        let base = |i: usize| powers.bases[i];
+        let out = powers.out.iter_mut().map(|out| &mut **out);
+        public_exp::public_powers(self.lanes, powers.moduli, powers.exponent, base, out);
     }
 
     fn enter(&self, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]) {

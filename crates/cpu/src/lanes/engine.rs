@@ -9,7 +9,9 @@ use crypto_bigint::{Choice, Limb};
 
 use super::fixed_base::FixedBaseLanes;
 use super::mul::{self, Run};
-use super::{Lanes, pow, powers_agree, products, reduce};
+use super::public_exp::public_powers;
+use super::workspace::flat;
+use super::{Lanes, pow, powers_agree, reduce};
 use crate::profile::Profile;
 
 /// Computes groups of instances on the lanes `L`, and the last instances of a batch on `R` where that
@@ -87,8 +89,8 @@ impl<L: Lanes + Sync, R: Lanes + Sync> Engine for LaneEngine<L, R> {
 
     fn run_products(&self, moduli: Moduli<'_>, factors: [&[Limb]; 2], out: &mut [Limb]) {
         match self.last_for_products(moduli) {
-            Some(last) => products::products(last, moduli, factors, out),
-            None => products::products(self.lanes, moduli, factors, out),
+            Some(last) => mul::products(last, moduli, factors, out),
+            None => mul::products(self.lanes, moduli, factors, out),
         }
     }
 
@@ -99,9 +101,13 @@ impl<L: Lanes + Sync, R: Lanes + Sync> Engine for LaneEngine<L, R> {
         bases: &[Limb],
         out: &mut [Limb],
     ) {
+        let Some(first) = moduli.first() else { return };
+        let size = first.limbs.len();
+        let (bases, out) = (flat(bases, size), out.chunks_exact_mut(size));
+        let exponent = &exponent.prepare();
         match self.last_for_products(moduli) {
-            Some(last) => products::public_powers(last, moduli, exponent, bases, out),
-            None => products::public_powers(self.lanes, moduli, exponent, bases, out),
+            Some(last) => public_powers(last, moduli, exponent, bases, out),
+            None => public_powers(self.lanes, moduli, exponent, bases, out),
         }
     }
 

@@ -15,6 +15,7 @@ use core::ops::Range;
 use core::ptr;
 
 use batch_modexp_core::checks::{Form, check_products};
+use batch_modexp_core::engine::Moduli;
 use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::width::{MAX_BITS, clear, place, scrubbed, width};
 use batch_modexp_core::{Error, ModMul};
@@ -22,7 +23,8 @@ use crypto_bigint::{Limb, Unsigned};
 
 use super::Lanes;
 use super::convert::{MAX_COUNT, of_lane};
-use super::workspace::Workspace;
+use super::pow::groups;
+use super::workspace::{Operands, Workspace, flat};
 
 /// Consecutive products with equally wide moduli, and the places of their results.
 ///
@@ -154,6 +156,45 @@ pub(crate) fn multiply<L: Lanes>(lanes: L, form: Form, run: &mut dyn Run<'_>) {
             workspace.store(width, run.results(group).into_iter());
         }
     });
+}
+
+/// `out[i] = a[i] * b[i] mod moduli[i]`, for equally wide moduli.
+pub(crate) fn products<L: Lanes>(
+    lanes: L,
+    moduli: Moduli<'_>,
+    [a, b]: [&[Limb]; 2],
+    out: &mut [Limb],
+) {
+    let Some(first) = moduli.first() else { return };
+    let size = first.limbs.len();
+    let width = size as u32 * Limb::BITS;
+    // The kernels spill column sums and limbs: a few kilobytes of stack.
+    scrubbed(|| {
+        let mut workspace = Workspace::new(lanes, L::limb_count(width));
+        let excess = workspace.excess(width);
+        for (group, range) in groups::<L>(moduli) {
+            workspace.prepare_products(group);
+            workspace.load(flat(&a[range.clone()], size), width, excess);
+            workspace.load_factor(flat(&b[range.clone()], size), width, excess);
+            workspace.operands().product();
+            workspace.store_product(width, out[range].chunks_exact_mut(size));
+        }
+    });
+}
+
+impl<L: Lanes> Operands<'_, L> {
+    /// Replaces `value` by its product with `factor`, in ordinary form.
+    ///
+    /// With `R^2` in `r2`, the first product converts `value` to Montgomery form. With `S^2`, where
+    /// `S = 2^width` and `R = S * 2^excess`, both numbers are given times `2^excess`, since
+    /// `(a * 2^excess * S^2 / R) * b * 2^excess / R = a * b`. Imported numbers are below R, and
+    /// `S^2 mod modulus` is below the modulus, so the first product is below `BOUND * modulus`. The
+    /// second one is then below `(2 * BOUND - 1) * modulus`: see [`Lanes::mul`].
+    fn product(&mut self) {
+        let (lanes, modulus) = (self.lanes, self.modulus);
+        lanes.mul(self.spare, self.value, self.r2, modulus, self.scratch);
+        lanes.mul(self.value, self.spare, self.factor, modulus, self.scratch);
+    }
 }
 
 #[cfg(test)]

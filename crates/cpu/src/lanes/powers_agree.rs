@@ -8,14 +8,16 @@
 use alloc::vec::Vec;
 use core::mem;
 
-use batch_modexp_core::engine::{Comparison, Exponent, MASK_BITS, Moduli};
+use batch_modexp_core::engine::{Comparison, MASK_BITS, Moduli};
 use batch_modexp_core::monty::inverse;
+use batch_modexp_core::public_exponent::PublicExponent;
 use batch_modexp_core::secret::Secret;
 use batch_modexp_core::width::scrubbed;
 use crypto_bigint::{Choice, CtEq, Limb};
 use zeroize::Zeroize;
 
 use super::convert::{MAX_COUNT, of_lane};
+use super::public_exp::powers_of_base;
 use super::reduce::{LowHigh, add, negate};
 use super::workspace::{Buffer, Workspace};
 use super::{Lanes, Modulus};
@@ -46,6 +48,8 @@ pub(crate) fn powers_agree<L: Lanes>(lanes: L, comparison: &Comparison<'_>) -> V
     scrubbed(|| {
         let mut sides = [(); 2].map(|()| Side::new(lanes, half));
         let mut numbers = [(); 2].map(|()| LowHigh::new(&sides[0].workspace));
+        let exponent = comparison.exponent.prepare();
+        let mut powers = powers_of_base(&exponent, &sides[0].workspace);
         for start in (0..count).step_by(L::COUNT) {
             let group = start..(start + L::COUNT).min(count);
             let flat = group.start * size..group.end * size;
@@ -58,7 +62,7 @@ pub(crate) fn powers_agree<L: Lanes>(lanes: L, comparison: &Comparison<'_>) -> V
                     .masks
                     .map(|masks| &masks[i * count..][group.clone()]);
                 side.prepare(&comparison.factors[i][group.clone()], masks);
-                side.compare(comparison.exponent, &numbers, &mut verdict);
+                side.compare(&exponent, &mut powers, &numbers, &mut verdict);
             }
             verdicts.extend_from_slice(&verdict[..group.len()]);
         }
@@ -130,10 +134,11 @@ impl<'a, L: Lanes> Side<'a, L> {
     }
 
     /// Clears the verdict of each lane in which `bases ^ exponent` differs from `expected` modulo
-    /// the factor.
+    /// the factor. `powers` is space that [`powers_of_base`] made.
     fn compare(
         &mut self,
-        exponent: Exponent<'_>,
+        exponent: &PublicExponent,
+        powers: &mut [L::Limb],
         [bases, expected]: &[LowHigh<L>; 2],
         verdict: &mut [Choice; MAX_COUNT],
     ) {
@@ -147,7 +152,7 @@ impl<'a, L: Lanes> Side<'a, L> {
             },
         );
         bases.fold(lanes, x.value, &self.s2, x.modulus, x.scratch);
-        x.raise(exponent);
+        x.public_pow(exponent, powers);
         // The difference of the expected and the computed power, plus multiples.
         negate::<L>(x.spare, x.modulus.limbs, LIFT);
         expected.fold(lanes, x.value, &self.s2, x.modulus, x.scratch);

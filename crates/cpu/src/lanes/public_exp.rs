@@ -1,46 +1,57 @@
-//! Powers with one public exponent, a base in each lane: see
-//! [`PublicPowers`](batch_modexp_core::powers::PublicPowers).
+//! Powers with one public exponent, a base in each lane.
 
 use core::mem;
 
-use batch_modexp_core::powers::PublicPowers;
+use batch_modexp_core::engine::Moduli;
 use batch_modexp_core::public_exponent::PublicExponent;
 use batch_modexp_core::width::scrubbed;
+use crypto_bigint::Limb;
 
 use super::Lanes;
-use super::convert::of_lane;
 use super::workspace::{Buffer, Operands, Workspace};
 
-/// Computes the powers of a request.
-pub(crate) fn powers<L: Lanes>(lanes: L, powers: PublicPowers<'_, '_>) {
-    let PublicPowers {
-        moduli,
-        bases,
-        exponent,
-        out,
-    } = powers;
+/// Raises number `base(i)` to `exponent` modulo `moduli[i]`, for equally wide moduli.
+pub(crate) fn public_powers<'a, L: Lanes>(
+    lanes: L,
+    moduli: Moduli<'_>,
+    exponent: &PublicExponent,
+    base: impl Fn(usize) -> &'a [Limb],
+    mut out: impl Iterator<Item = &'a mut [Limb]>,
+) {
     let Some(first) = moduli.first() else {
         return;
     };
     // The kernels spill column sums and limbs: a few kilobytes of stack.
     scrubbed(|| {
         let mut workspace = Workspace::new(lanes, L::limb_count(first.bits()));
-        let mut odd_powers = Buffer::zeros(exponent.odd_powers() * workspace.limbs());
-        let groups = bases.chunks(L::COUNT).zip(out.chunks_mut(L::COUNT));
-        for (group, (bases, out)) in moduli.chunks(L::COUNT).zip(groups) {
+        let mut powers = powers_of_base(exponent, &workspace);
+        for (group, start) in moduli.chunks(L::COUNT).zip((0..).step_by(L::COUNT)) {
             workspace.prepare_powers(group);
-            workspace.load(|lane| *of_lane(bases, lane), first.bits(), 0);
-            let mut x = workspace.operands();
-            x.raise_by_windows(exponent, &mut odd_powers);
-            workspace.store(first.bits(), out.iter_mut().map(|out| &mut **out));
+            let base = |lane: usize| base(start + lane.min(group.len() - 1));
+            workspace.load(base, first.bits(), 0);
+            workspace.operands().public_pow(exponent, &mut powers);
+            workspace.store(first.bits(), &mut out);
         }
     });
 }
 
+/// Space for the base and its odd powers: see [`Operands::public_pow`].
+pub(super) fn powers_of_base<L: Lanes>(
+    exponent: &PublicExponent,
+    workspace: &Workspace<'_, L>,
+) -> Buffer<L::Limb> {
+    Buffer::zeros((1 + exponent.odd_powers()) * workspace.limbs())
+}
+
 impl<L: Lanes> Operands<'_, L> {
-    /// Replaces `value` by its power, both in ordinary form. `odd_powers` is space for a table.
-    fn raise_by_windows(&mut self, exponent: &PublicExponent, odd_powers: &mut [L::Limb]) {
+    /// Replaces `value` by its power, both in ordinary form. Leaves the result in `spare` too.
+    ///
+    /// The last product leaves Montgomery form: its factor is an ordinary number, the base if the
+    /// last step has it, else one.
+    pub(super) fn public_pow(&mut self, exponent: &PublicExponent, powers: &mut [L::Limb]) {
         let (lanes, limbs) = (self.lanes, self.value.len());
+        let (base, odd_powers) = powers.split_at_mut(limbs);
+        base.copy_from_slice(self.value);
         self.enter();
         if exponent.odd_powers() > 1 {
             lanes.square(self.entry, self.value, self.modulus, self.scratch);
@@ -63,12 +74,20 @@ impl<L: Lanes> Operands<'_, L> {
             Some(odd) => self.value.copy_from_slice(odd_power(odd)),
             None => self.set_one(),
         }
-        for step in exponent.steps() {
+        let (steps, last) = exponent.steps();
+        for step in steps {
             self.square(step.squarings);
             if let Some(odd) = step.odd {
                 self.multiply(odd_power(odd));
             }
         }
-        self.leave();
+        match last {
+            Some(squarings) => {
+                self.square(squarings);
+                self.multiply(base);
+                self.end();
+            }
+            None => self.leave(),
+        }
     }
 }
