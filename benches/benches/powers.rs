@@ -2,6 +2,9 @@
 //! turns: `cargo bench -p batch-modexp-benches --bench powers`. Arguments are parts of names.
 #![allow(missing_docs)]
 
+#[path = "../../tests/common/simd.rs"]
+mod simd;
+
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -44,14 +47,15 @@ fn main() {
     for (modulus_bits, exponent_bits) in SHAPES {
         let case = Case::new(modulus_bits, exponent_bits);
         let name = |backend: &str| format!("{backend} {modulus_bits} {exponent_bits}");
-        #[cfg(target_arch = "x86_64")]
-        if let Some(ifma) = Ifma::new().filter(|_| is_wanted(&name("ifma"))) {
-            case.measure(&name("ifma"), &ifma);
+        macro_rules! measure {
+            ($name:ident: $Backend:ident) => {
+                let name = name(stringify!($name));
+                if let Some(backend) = $Backend::new().filter(|_| is_wanted(&name)) {
+                    case.measure(&name, &backend);
+                }
+            };
         }
-        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-        if let Some(fma) = Fma::new().filter(|_| is_wanted(&name("fma"))) {
-            case.measure(&name("fma"), &fma);
-        }
+        simd::each_simd_backend!(measure);
         if is_wanted(&name("serial")) {
             case.measure(&name("serial"), &Serial);
         }

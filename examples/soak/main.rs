@@ -174,17 +174,11 @@ fn run(options: &Options) -> Result<Vec<Finding>, Box<dyn Error>> {
 fn place(options: &Options) -> Result<Place, Box<dyn Error>> {
     let backends: Vec<_> = match options.backend {
         Backend::Cuda => vec![Arc::new(Auto::with(Kind::Cuda, None)?)],
-        Backend::Cpu => [
-            Kind::Cpu,
-            Kind::Serial,
-            Kind::Parallel,
-            Kind::Fma,
-            Kind::Ifma,
-        ]
-        .into_iter()
-        // Backends that this processor supports.
-        .filter_map(|kind| Auto::with(kind, None).ok().map(Arc::new))
-        .collect(),
+        Backend::Cpu => Kind::ON_CPU
+            .iter()
+            // Backends that this processor supports.
+            .filter_map(|kind| Auto::with(*kind, None).ok().map(Arc::new))
+            .collect(),
     };
     let first = backends.first().ok_or("no backend can be used")?;
     let queue = BatchQueue::builder(first.clone(), getrandom::SysRng)

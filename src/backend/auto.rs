@@ -53,6 +53,18 @@ pub enum Kind {
     Cuda,
 }
 
+impl Kind {
+    /// The kinds that never use a GPU, for tests and measurements.
+    #[doc(hidden)]
+    pub const ON_CPU: &'static [Self] = &[
+        Self::Cpu,
+        Self::Serial,
+        Self::Parallel,
+        Self::Fma,
+        Self::Ifma,
+    ];
+}
+
 /// A backend that chooses for the machine it runs on, and explains its choice.
 ///
 /// Secrets stay in the memory of the host unless the caller allows GPUs.

@@ -381,7 +381,10 @@ fn bad_input_is_an_error_and_leaves_zeros(backend: &impl Tables) {
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[test]
 fn tables_of_other_backends_are_refused() {
-    let Some(fma) = crate::fma() else { return };
+    let fma = Fma::new().ok_or("the processor lacks the instructions");
+    let Some(fma) = crate::need::available("fma", fma) else {
+        return;
+    };
     let params = boxed_params(&(power_of_two(255) + 19u8), 256);
     let table = fma
         .fixed_base(&BoxedUint::from(2u8), params.as_ref(), 64, PLENTY)

@@ -1,12 +1,18 @@
 //! One test suite for every backend, compared with num-bigint.
 
-/// Makes a suite of tests for each engine with SIMD lanes.
+/// Makes a suite of tests for each backend with SIMD lanes.
 macro_rules! simd_suites {
     ($suite:ident) => {
-        #[cfg(target_arch = "x86_64")]
-        $suite!(ifma if crate::ifma().as_ref());
-        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-        $suite!(fma if crate::fma().as_ref());
+        crate::simd::each_simd_backend!(simd_suite $suite);
+    };
+}
+
+macro_rules! simd_suite {
+    ($name:ident: $Backend:ident $suite:ident) => {
+        $suite!($name if crate::need::available(
+            stringify!($name),
+            batch_modexp::backend::$Backend::new().ok_or("the processor lacks the instructions"),
+        ).as_ref());
     };
 }
 
@@ -21,6 +27,8 @@ mod need;
 mod products;
 mod random;
 mod reference;
+#[path = "../common/simd.rs"]
+mod simd;
 
 use batch_modexp::backend::*;
 
@@ -165,18 +173,6 @@ suite!(
 #[cfg(feature = "cuda")]
 suite!(cuda if gpu());
 suite!(auto, Auto::with_gpus().unwrap());
-
-#[cfg(target_arch = "x86_64")]
-fn ifma() -> Option<Ifma> {
-    let ifma = Ifma::new().ok_or("this processor has no IFMA");
-    need::available("ifma", ifma)
-}
-
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-fn fma() -> Option<Fma> {
-    let fma = Fma::new().ok_or("this processor has no AVX2 and FMA, nor NEON");
-    need::available("fma", fma)
-}
 
 /// The GPUs of this machine, for all tests.
 #[cfg(feature = "cuda")]

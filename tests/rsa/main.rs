@@ -15,6 +15,8 @@ mod powers;
 mod public_keys;
 mod raw;
 mod schemes;
+#[path = "../common/simd.rs"]
+mod simd;
 mod verification;
 mod wrong_backend;
 mod wycheproof_vectors;

@@ -12,6 +12,7 @@ use num_bigint::BigUint;
 
 #[cfg(any(feature = "cuda", target_arch = "x86_64", target_arch = "aarch64"))]
 use super::need;
+use super::simd::each_simd_backend;
 
 /// The shape of a request; lengths in limbs.
 struct Shape {
@@ -158,28 +159,24 @@ fn portable_backends() {
     check("parallel", &Parallel::with_threads(Serial, three).unwrap());
 }
 
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-#[test]
-fn fma() {
-    let fma = batch_modexp::backend::Fma::new().ok_or("no AVX2 and FMA");
-    if let Some(fma) = need::available("fma", fma) {
-        check("fma", &fma);
-    }
+macro_rules! simd_backend {
+    ($name:ident: $Backend:ident) => {
+        #[test]
+        fn $name() {
+            let backend = batch_modexp::backend::$Backend::new();
+            let backend = backend.ok_or("the processor lacks the instructions");
+            if let Some(backend) = need::available(stringify!($name), backend) {
+                check(stringify!($name), &backend);
+                let parallel = Parallel::with_threads(backend, 3.try_into().unwrap());
+                check(
+                    concat!(stringify!($name), " on threads"),
+                    &parallel.unwrap(),
+                );
+            }
+        }
+    };
 }
-
-#[cfg(target_arch = "x86_64")]
-#[test]
-fn ifma() {
-    let ifma = batch_modexp::backend::Ifma::new().ok_or("no AVX-512 or AVX-IFMA");
-    if let Some(ifma) = need::available("ifma", ifma) {
-        let three = 3.try_into().unwrap();
-        check("ifma", &ifma);
-        check(
-            "ifma on threads",
-            &Parallel::with_threads(ifma, three).unwrap(),
-        );
-    }
-}
+each_simd_backend!(simd_backend);
 
 #[cfg(feature = "cuda")]
 #[test]

@@ -14,6 +14,7 @@ use rsa::traits::PublicKeyParts;
 
 use super::freed::Watch;
 use super::needles::{Known, Needle, cases, fixed_case, product_case};
+use super::simd::each_simd_backend;
 
 const NOTHING: [&str; 0] = [];
 
@@ -127,14 +128,14 @@ fn fixed_widths() {
     leaves_nothing(&watch, &parallel);
     leaves_nothing(&watch, &cpu);
     leaves_nothing(&watch, &auto);
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    if let Some(fma) = batch_modexp::backend::Fma::new() {
-        leaves_nothing(&watch, &fma);
+    macro_rules! simd_backend {
+        ($name:ident: $Backend:ident) => {
+            if let Some(backend) = batch_modexp::backend::$Backend::new() {
+                leaves_nothing(&watch, &backend);
+            }
+        };
     }
-    #[cfg(target_arch = "x86_64")]
-    if let Some(ifma) = batch_modexp::backend::Ifma::new() {
-        leaves_nothing(&watch, &ifma);
-    }
+    each_simd_backend!(simd_backend);
 }
 
 fn leaves_nothing<B>(watch: &Watch, backend: &B)
@@ -183,18 +184,16 @@ fn products() {
         backend.batch_mod_mul(&batch, &mut out).is_ok()
             && backend.batch_monty_mul(&batch, &mut out).is_ok()
     };
-    let backends: [Option<Box<dyn BatchModMul<BoxedUint, Error = Error>>>; 3] = [
-        Some(Box::new(Serial)),
-        #[cfg(target_arch = "x86_64")]
-        batch_modexp::backend::Ifma::new().map(|ifma| Box::new(ifma) as _),
-        #[cfg(not(target_arch = "x86_64"))]
-        None,
-        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-        batch_modexp::backend::Fma::new().map(|fma| Box::new(fma) as _),
-        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-        None,
-    ];
-    for backend in backends.iter().flatten() {
+    let mut backends: Vec<Box<dyn BatchModMul<BoxedUint, Error = Error>>> = vec![Box::new(Serial)];
+    macro_rules! simd_backend {
+        ($name:ident: $Backend:ident) => {
+            if let Some(backend) = batch_modexp::backend::$Backend::new() {
+                backends.push(Box::new(backend));
+            }
+        };
+    }
+    each_simd_backend!(simd_backend);
+    for backend in &backends {
         let found = watch.found_in_freed_blocks(&needles, || assert!(run(backend, &a)));
         assert_eq!(found, NOTHING);
         let found = watch.found_in_freed_blocks(&needles, || assert!(!run(backend, &wide)));

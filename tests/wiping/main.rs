@@ -13,6 +13,8 @@ mod import;
 #[path = "../common/need.rs"]
 mod need;
 mod needles;
+#[path = "../common/simd.rs"]
+mod simd;
 mod stack;
 
 #[global_allocator]

@@ -16,6 +16,7 @@ use super::freed::{Watch, contains};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use super::need;
 use super::needles::{Needle, case, cases, fixed_case, product_case};
+use super::simd::each_simd_backend;
 
 const STACK_SIZE: usize = 4 << 20;
 
@@ -139,20 +140,20 @@ fn signing_serially() {
     leaves_nothing(Serial);
 }
 
-#[test]
-#[cfg(target_arch = "x86_64")]
-fn signing_with_ifma() {
-    let ifma = batch_modexp::backend::Ifma::new().ok_or("this processor has no IFMA");
-    if let Some(ifma) = need::available("ifma", ifma) {
-        leaves_nothing(ifma);
-    }
-}
+mod signing_with {
+    use super::*;
 
-#[test]
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-fn signing_with_fma() {
-    let fma = batch_modexp::backend::Fma::new().ok_or("this processor has no AVX2 and FMA");
-    if let Some(fma) = need::available("fma", fma) {
-        leaves_nothing(fma);
+    macro_rules! simd_backend {
+        ($name:ident: $Backend:ident) => {
+            #[test]
+            fn $name() {
+                let backend = batch_modexp::backend::$Backend::new();
+                let backend = backend.ok_or("the processor lacks the instructions");
+                if let Some(backend) = need::available(stringify!($name), backend) {
+                    leaves_nothing(backend);
+                }
+            }
+        };
     }
+    each_simd_backend!(simd_backend);
 }

@@ -2,7 +2,10 @@
 //! thread's 2 MiB, as in tests.
 #![cfg(feature = "all")]
 
-use batch_modexp::backend::{Cpu, Fma, Ifma, Serial};
+#[path = "../../../tests/common/simd.rs"]
+mod simd;
+
+use batch_modexp::backend::*;
 use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15};
 use batch_modexp::{BatchModExp, ModExp};
 use crypto_bigint::modular::MontyParams;
@@ -25,16 +28,16 @@ fn powers<const LIMBS: usize>() {
     let mut out = [Uint::ZERO; 19];
     Cpu::new().unwrap().batch_mod_exp(&batch, EXPONENT_BITS, &mut out).unwrap();
     check(&out);
-    for backend in Ifma::new().iter() {
-        let mut out = [Uint::ZERO; 19];
-        backend.batch_mod_exp(&batch, EXPONENT_BITS, &mut out).unwrap();
-        check(&out);
+    macro_rules! simd_backend {
+        ($name:ident: $Backend:ident) => {
+            if let Some(backend) = $Backend::new() {
+                let mut out = [Uint::ZERO; 19];
+                backend.batch_mod_exp(&batch, EXPONENT_BITS, &mut out).unwrap();
+                check(&out);
+            }
+        };
     }
-    for backend in Fma::new().iter() {
-        let mut out = [Uint::ZERO; 19];
-        backend.batch_mod_exp(&batch, EXPONENT_BITS, &mut out).unwrap();
-        check(&out);
-    }
+    simd::each_simd_backend!(simd_backend);
 }
 
 #[test]
@@ -61,13 +64,15 @@ fn signatures() {
     for messages in [&["message"; 19][..], &["message"]] {
         let cpu = BatchSigner::new(Cpu::new().unwrap(), scheme);
         cpu.sign(&mut SysRng, &key, messages).unwrap().into_vec().unwrap();
-        for ifma in Ifma::new().iter() {
-            let signatures = BatchSigner::new(ifma, scheme).sign(&mut SysRng, &key, messages);
-            signatures.unwrap().into_vec().unwrap();
+        macro_rules! simd_backend {
+            ($name:ident: $Backend:ident) => {
+                if let Some(backend) = $Backend::new() {
+                    let signer = BatchSigner::new(backend, scheme);
+                    let signatures = signer.sign(&mut SysRng, &key, messages);
+                    signatures.unwrap().into_vec().unwrap();
+                }
+            };
         }
-        for fma in Fma::new().iter() {
-            let signatures = BatchSigner::new(fma, scheme).sign(&mut SysRng, &key, messages);
-            signatures.unwrap().into_vec().unwrap();
-        }
+        simd::each_simd_backend!(simd_backend);
     }
 }

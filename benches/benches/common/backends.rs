@@ -1,27 +1,29 @@
 //! The measured backends.
 
+#[path = "../../../tests/common/simd.rs"]
+pub(crate) mod simd;
+
 use core::num::NonZeroUsize;
 use std::thread::available_parallelism;
 
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use batch_modexp::backend::Fma;
-#[cfg(target_arch = "x86_64")]
-use batch_modexp::backend::Ifma;
 use batch_modexp::backend::{Auto, Cpu, Parallel, Serial};
 use batch_modexp::rsa::backend::RsaBackend;
 use batch_modexp::{BatchModExp, Error};
 use crypto_bigint::{BoxedUint, U512, U1024, U1536, U2048, U3072, U4096};
 
-/// The backends of this machine with their names. A new backend is one line here.
+/// The backends of this machine with their names.
 ///
 /// Multi-threaded backends are left out if the process may use only one core: they would measure
 /// their inner backend again.
 pub(crate) fn backends() -> Vec<(&'static str, Box<dyn Backend>)> {
     let mut list = vec![entry("serial", Serial)];
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    list.extend(Fma::new().map(|fma| entry("fma", fma)));
-    #[cfg(target_arch = "x86_64")]
-    list.extend(Ifma::new().map(|ifma| entry("ifma", ifma)));
+    macro_rules! push {
+        ($name:ident: $Backend:ident) => {
+            let backend = batch_modexp::backend::$Backend::new();
+            list.extend(backend.map(|backend| entry(stringify!($name), backend)));
+        };
+    }
+    simd::each_simd_backend!(push);
     if available_parallelism().is_ok_and(|cores| cores > NonZeroUsize::MIN) {
         list.extend(Parallel::new(Serial).map(|parallel| entry("parallel", parallel)));
         list.extend(Cpu::new().map(|cpu| entry("cpu", cpu)));

@@ -9,16 +9,13 @@ use core::num::NonZeroUsize;
 use core::time::Duration;
 use std::thread::available_parallelism;
 
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use batch_modexp::backend::Fma;
-#[cfg(target_arch = "x86_64")]
-use batch_modexp::backend::Ifma;
 use batch_modexp::backend::{Cpu, Serial};
 use batch_modexp::{BatchModMul, Error, ModMul};
 use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput};
 use crypto_bigint::Uint;
 use crypto_bigint::modular::{FixedMontyForm, FixedMontyParams};
 
+use crate::backends::simd::each_simd_backend;
 use crate::instances::Instances;
 
 const BATCH_SIZES: [usize; 3] = [8, 64, 1024];
@@ -29,10 +26,13 @@ type Multiplier<const LIMBS: usize> = Box<dyn BatchModMul<Uint<LIMBS>, Error = E
 /// process may use only one core.
 fn backends<const LIMBS: usize>() -> Vec<(&'static str, Multiplier<LIMBS>)> {
     let mut list: Vec<(_, Multiplier<LIMBS>)> = vec![("serial", Box::new(Serial))];
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    list.extend(Fma::new().map(|fma| ("fma", Box::new(fma) as _)));
-    #[cfg(target_arch = "x86_64")]
-    list.extend(Ifma::new().map(|ifma| ("ifma", Box::new(ifma) as _)));
+    macro_rules! push {
+        ($name:ident: $Backend:ident) => {
+            let backend = batch_modexp::backend::$Backend::new();
+            list.extend(backend.map(|backend| (stringify!($name), Box::new(backend) as _)));
+        };
+    }
+    each_simd_backend!(push);
     let one = Cpu::with_threads(NonZeroUsize::MIN);
     list.extend(one.map(|cpu| ("cpu-1-thread", Box::new(cpu) as _)));
     if available_parallelism().is_ok_and(|cores| cores > NonZeroUsize::MIN) {

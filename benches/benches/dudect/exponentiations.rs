@@ -4,10 +4,6 @@ use core::hint::black_box;
 use core::num::NonZeroUsize;
 use std::time::Instant;
 
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use batch_modexp::backend::Fma;
-#[cfg(target_arch = "x86_64")]
-use batch_modexp::backend::Ifma;
 use batch_modexp::backend::{Cpu, Serial};
 use batch_modexp::{BatchModExp, Error, ModExp};
 use chacha20::ChaCha20Rng;
@@ -17,6 +13,7 @@ use crypto_bigint::{Choice, CtSelect, Uint};
 use crate::inputs::{Chosen, Classes, EXPONENT_BITS, Input, all};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::need;
+use crate::simd::each_simd_backend;
 use crate::subject::{Case, Subject};
 
 /// Makes a backend on the thread that measures it.
@@ -25,24 +22,24 @@ type Make<const LIMBS: usize> = fn() -> Box<dyn BatchModExp<Uint<LIMBS>, Error =
 /// All pairs of classes on every backend that this machine has, and on the control.
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = of_width::<8>("serial", 1, || Box::new(Serial));
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    if need::available("fma", Fma::new().ok_or("no AVX2 and FMA, nor NEON")).is_some() {
-        let make: Make<8> = || Box::new(Fma::new().expect("it was there before"));
-        cases.extend(of_width("fma", Fma::LANES, make));
-        // At this width a single instance is computed in words if the processor has ADX.
-        let make: Make<16> = || Box::new(Fma::new().expect("it was there before"));
-        cases.extend(of_width("fma", 1, make));
+    macro_rules! extend {
+        ($name:ident: $Backend:ident) => {
+            use batch_modexp::backend::$Backend;
+            let (name, backend) = (stringify!($name), $Backend::new());
+            let backend = backend.ok_or("the processor lacks the instructions");
+            if need::available(name, backend).is_some() {
+                let make: Make<8> = || Box::new($Backend::new().expect("it was there before"));
+                cases.extend(of_width(name, $Backend::LANES, make));
+                // At this width, a few instances are computed in words, or have their limbs across
+                // four lanes each.
+                for few in 1..=$Backend::LANES / 4 {
+                    let make: Make<16> = || Box::new($Backend::new().expect("it was there before"));
+                    cases.extend(of_width(name, few, make));
+                }
+            }
+        };
     }
-    #[cfg(target_arch = "x86_64")]
-    if need::available("ifma", Ifma::new().ok_or("no IFMA")).is_some() {
-        let make: Make<8> = || Box::new(Ifma::new().expect("it was there before"));
-        cases.extend(of_width("ifma", Ifma::LANES, make));
-        // At this width, a few instances have their limbs across lanes.
-        for few in [1, 2] {
-            let make: Make<16> = || Box::new(Ifma::new().expect("it was there before"));
-            cases.extend(of_width("ifma", few, make));
-        }
-    }
+    each_simd_backend!(extend);
     // A vector of the widest backend, and one instance more, which uses other code.
     cases.extend(of_width::<8>("cpu", 9, || Box::new(one_thread())));
     let control: Make<8> = || Box::new(Serial);

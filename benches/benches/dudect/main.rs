@@ -25,6 +25,8 @@ mod inputs;
 #[path = "../../../tests/common/need.rs"]
 mod need;
 mod private_ops;
+#[path = "../../../tests/common/simd.rs"]
+mod simd;
 mod statistics;
 mod subject;
 

@@ -6,10 +6,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use batch_modexp::backend::Cuda;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use batch_modexp::backend::Fma;
-#[cfg(target_arch = "x86_64")]
-use batch_modexp::backend::Ifma;
 use batch_modexp::backend::Serial;
 use batch_modexp::rsa::KeyHandle;
 use batch_modexp::rsa::backend::RsaBackend;
@@ -19,6 +15,7 @@ use chacha20::rand_core::{Rng, SeedableRng};
 use crypto_bigint::{Choice, CtSelect};
 
 use crate::exponentiations::{one_thread, spend};
+use crate::simd::each_simd_backend;
 use crate::subject::{Case, Subject};
 
 /// Keys of 1024 bits, whose numbers have the same lengths. The first two differ in how many random
@@ -58,14 +55,14 @@ type Make = Arc<dyn Fn() -> Box<dyn RsaBackend> + Send + Sync>;
 /// control.
 pub(crate) fn cases() -> Vec<Case> {
     let mut backends: Vec<(&str, Make)> = vec![("serial", Arc::new(|| Box::new(Serial)))];
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    if let Some(fma) = Fma::new() {
-        backends.push(("fma", Arc::new(move || Box::new(fma))));
+    macro_rules! push {
+        ($name:ident: $Backend:ident) => {
+            if let Some(backend) = batch_modexp::backend::$Backend::new() {
+                backends.push((stringify!($name), Arc::new(move || Box::new(backend))));
+            }
+        };
     }
-    #[cfg(target_arch = "x86_64")]
-    if let Some(ifma) = Ifma::new() {
-        backends.push(("ifma", Arc::new(move || Box::new(ifma))));
-    }
+    each_simd_backend!(push);
     backends.push(("cpu", Arc::new(|| Box::new(one_thread()))));
     let mut cases = backends
         .iter()

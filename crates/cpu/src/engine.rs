@@ -36,9 +36,13 @@ impl AnyEngine {
     /// The best engine of this processor.
     #[must_use]
     pub fn fastest() -> Self {
-        Self::ifma()
-            .or_else(|_| Self::fma())
-            .unwrap_or(Self::Serial)
+        Self::all().next().unwrap_or(Self::Serial)
+    }
+
+    /// The engines of this processor, the fastest first.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let simd = [Self::ifma(), Self::fma()];
+        simd.into_iter().flatten().chain([Self::Serial])
     }
 
     /// Fused multiply-add of doubles.
@@ -215,8 +219,7 @@ mod tests {
                 .for_products(&vec![ModulusRef::of(params.as_ref()); count], once)
                 .name()
         };
-        let engines = [AnyEngine::fma(), AnyEngine::ifma()];
-        for engine in engines.into_iter().flatten() {
+        for engine in AnyEngine::all().filter(|engine| engine.simd().is_some()) {
             let name = engine.name();
             for bits in [512, 1024] {
                 assert_eq!(chosen(&engine, bits, 2, false), name);

@@ -40,6 +40,9 @@ mod profile;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod sanitizer;
 #[cfg(test)]
+#[path = "../../../tests/common/simd.rs"]
+mod simd;
+#[cfg(test)]
 mod tests;
 #[cfg(all(test, target_arch = "x86_64"))]
 #[path = "../../../tests/common/valgrind.rs"]

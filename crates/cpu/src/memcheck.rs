@@ -1,7 +1,8 @@
 //! Checks of the CPU backends under memcheck: see `tests/common/valgrind.rs`.
 //!
 //! Valgrind knows neither AVX-512 nor AVX-IFMA, so the IFMA kernels, in lanes and in pairs, run on
-//! their portable units. The kernels of FMA and the words run as they are.
+//! their portable units. Under valgrind, `new` returns none of these backends. The kernels of FMA and
+//! the words run as they are.
 
 mod powers;
 mod products;
@@ -20,16 +21,16 @@ use crypto_bigint::{BoxedUint, Odd, Uint};
 
 use self::products::{each_product, each_product_boxed};
 use crate::lanes::testing::Random;
+use crate::simd::each_simd_backend;
 use crate::valgrind::{run_under_valgrind, set_modulus_undefined, set_undefined};
-use crate::{Cpu, Fma, ifma, need};
+use crate::{Cpu, Fma, Ifma, ifma, need};
 
 #[test]
 fn no_branch_or_address_depends_on_a_secret() {
     let clean = [
         "serial",
         "serial_boxed",
-        "fma",
-        "fma_boxed",
+        "simd_backends",
         "fma_words",
         "ifma_portable",
         "ifma_portable_saving_products",
@@ -67,21 +68,17 @@ fn serial_boxed() {
 
 #[test]
 #[ignore = "run under valgrind by the test above"]
-fn fma() {
-    let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA")) else {
-        return;
-    };
-    fixed::<8>(&fma);
-    fixed::<17>(&fma);
-}
-
-#[test]
-#[ignore = "run under valgrind by the test above"]
-fn fma_boxed() {
-    let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA")) else {
-        return;
-    };
-    boxed(&fma, 1024);
+fn simd_backends() {
+    macro_rules! on_backend {
+        ($name:ident: $Backend:ident) => {
+            if let Some(backend) = $Backend::new() {
+                fixed::<8>(&backend);
+                fixed::<17>(&backend);
+                boxed(&backend, 1024);
+            }
+        };
+    }
+    each_simd_backend!(on_backend);
 }
 
 /// Instances that are computed one by one.
@@ -154,11 +151,16 @@ fn products() {
         each_product::<17>(&portable);
         each_product_boxed(&portable, 2048);
     }
-    if let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA")) {
-        each_product::<4>(&fma);
-        each_product::<17>(&fma);
-        each_product_boxed(&fma, 1024);
+    macro_rules! on_backend {
+        ($name:ident: $Backend:ident) => {
+            if let Some(backend) = $Backend::new() {
+                each_product::<4>(&backend);
+                each_product::<17>(&backend);
+                each_product_boxed(&backend, 1024);
+            }
+        };
     }
+    each_simd_backend!(on_backend);
     each_product::<32>(&Cpu::with_threads(NonZeroUsize::MIN).unwrap());
 }
 
@@ -201,6 +203,16 @@ fn numbers() {
     }
 }
 
+/// Runs the code on a backend that works under valgrind.
+macro_rules! on_backend {
+    ($name:ident: $Backend:ident $run:expr) => {
+        if let Some(backend) = $Backend::new() {
+            $run(&backend, 256);
+            $run(&backend, 1088);
+        }
+    };
+}
+
 /// Runs the same code on every unit.
 macro_rules! on_every_unit {
     ($run:expr) => {
@@ -213,10 +225,7 @@ macro_rules! on_every_unit {
             $run(&portable, 256);
             $run(&portable, 1088);
         }
-        if let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA")) {
-            $run(&fma, 256);
-            $run(&fma, 1088);
-        }
+        each_simd_backend!(on_backend $run);
         $run(&Cpu::with_threads(NonZeroUsize::MIN).unwrap(), 512);
     };
 }

@@ -19,6 +19,7 @@ use super::Fma;
 #[cfg(target_arch = "x86_64")]
 use super::{Ifma, ifma};
 use crate::AnyEngine;
+use crate::simd::each_simd_backend;
 
 /// Runs `f` with all engines of this machine, and with emulated ones.
 pub(super) fn for_each_engine(mut f: impl FnMut(&str, &dyn Engine)) {
@@ -32,14 +33,15 @@ pub(super) fn for_each_engine(mut f: impl FnMut(&str, &dyn Engine)) {
         if let Some(four) = ifma::testing::four_by_evex() {
             f("ifma, four lanes", four.engine());
         }
-        if let Some(ifma) = Ifma::new() {
-            f("ifma", ifma.engine());
-        }
     }
-    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    if let Some(fma) = Fma::new() {
-        f("fma", fma.engine());
+    macro_rules! run {
+        ($name:ident: $Backend:ident) => {
+            if let Some(backend) = $Backend::new() {
+                f(stringify!($name), backend.engine());
+            }
+        };
     }
+    each_simd_backend!(run);
     f("any engine", &AnyEngine::fastest());
 }
 
@@ -47,10 +49,33 @@ pub(super) fn for_each_engine(mut f: impl FnMut(&str, &dyn Engine)) {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn engines_that_this_processor_lacks() {
-    crate::need::available("ifma", Ifma::new().ok_or("no IFMA"));
     let four = ifma::testing::four_by_evex();
     crate::need::available("avx512ifma", four.ok_or("no AVX-512 IFMA of 256 bits"));
-    crate::need::available("fma", Fma::new().ok_or("no AVX2 and FMA"));
+    macro_rules! run {
+        ($name:ident: $Backend:ident) => {
+            let backend = $Backend::new().ok_or("the processor lacks the instructions");
+            crate::need::available(stringify!($name), backend);
+        };
+    }
+    each_simd_backend!(run);
+}
+
+/// [`AnyEngine::all`] has every backend of the list for tests, and the list has every engine.
+#[test]
+fn all_engines_are_in_the_list() {
+    let mut names = vec!["serial"];
+    macro_rules! run {
+        ($name:ident: $Backend:ident) => {
+            if $Backend::new().is_some() {
+                names.push(stringify!($name));
+            }
+        };
+    }
+    each_simd_backend!(run);
+    let mut all: Vec<_> = AnyEngine::all().map(AnyEngine::name).collect();
+    all.sort_unstable();
+    names.sort_unstable();
+    assert_eq!(all, names);
 }
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): reproducible test data.

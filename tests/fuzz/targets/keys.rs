@@ -1,11 +1,10 @@
 //! Keys in the types of all implementations.
 
+#[path = "../../common/simd.rs"]
+mod simd;
+
 use std::sync::LazyLock;
 
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use batch_modexp::backend::Fma;
-#[cfg(target_arch = "x86_64")]
-use batch_modexp::backend::Ifma;
 use batch_modexp::backend::{Cpu, Serial};
 use batch_modexp::rsa::KeyHandle;
 use batch_modexp::rsa::backend::RsaBackend;
@@ -75,14 +74,14 @@ pub fn backends() -> &'static [(&'static str, Box<dyn Backend>)] {
             ("serial", Box::new(Serial)),
             ("cpu", Box::new(Cpu::with_threads(two).unwrap())),
         ];
-        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-        if let Some(fma) = Fma::new() {
-            backends.push(("fma", Box::new(fma)));
+        macro_rules! push {
+            ($name:ident: $Backend:ident) => {
+                if let Some(backend) = batch_modexp::backend::$Backend::new() {
+                    backends.push((stringify!($name), Box::new(backend)));
+                }
+            };
         }
-        #[cfg(target_arch = "x86_64")]
-        if let Some(ifma) = Ifma::new() {
-            backends.push(("ifma", Box::new(ifma)));
-        }
+        simd::each_simd_backend!(push);
         backends
     });
     &BACKENDS
