@@ -27,7 +27,7 @@ pub trait PowerEngine: Sync {
     fn multi_powers(&self, powers: MultiPowers<'_, '_>);
 
     /// Computes powers with a public exponent.
-    fn public_powers(&self, powers: PublicPowers<'_, '_>);
+    fn powers_vartime(&self, powers: PublicPowers<'_, '_>);
 
     /// Writes numbers, of any value and no wider than the modulus, to `out` in the Montgomery form of
     /// this engine. There is a place of [`TableForm::limbs`] limbs for each.

@@ -16,6 +16,7 @@ const LARGEST_WINDOW: u32 = 6;
 pub struct PublicExponent {
     first: Option<usize>,
     steps: Vec<Step>,
+    last: Option<u32>,
     odd_powers: usize,
 }
 
@@ -60,11 +61,12 @@ impl PublicExponent {
     fn products(&self) -> usize {
         let steps = self.steps.iter().filter(|step| step.odd.is_some());
         // The square of the base, then one product for each further odd power.
-        steps.count() + self.odd_powers - usize::from(self.odd_powers == 1)
+        let table = self.odd_powers - usize::from(self.odd_powers == 1);
+        table + steps.count() + usize::from(self.last.is_some())
     }
 
     fn with_window(bits: u32, is_set: impl Fn(u32) -> bool, window_bits: u32) -> Self {
-        let (mut first, mut steps, mut odd_powers) = (None, Vec::new(), 0);
+        let (mut first, mut steps, mut last, mut odd_powers) = (None, Vec::new(), None, 0);
         let (mut squarings, mut end) = (0, bits);
         while end > 0 {
             if !is_set(end - 1) {
@@ -82,6 +84,7 @@ impl PublicExponent {
             squarings += end - start;
             match first {
                 None => first = Some(odd),
+                Some(_) if odd == 0 && start == 0 => last = Some(squarings),
                 Some(_) => steps.push(Step {
                     squarings,
                     odd: Some(odd),
@@ -96,6 +99,7 @@ impl PublicExponent {
         Self {
             first,
             steps,
+            last,
             odd_powers,
         }
     }
@@ -107,18 +111,19 @@ impl PublicExponent {
         self.first
     }
 
-    /// The steps, apart from a last one whose factor is the base itself, and the squarings of this
-    /// one.
-    ///
-    /// This factor need not be in Montgomery form. The product of a Montgomery form and an ordinary
-    /// number is an ordinary number.
     #[doc(hidden)]
     #[must_use]
-    pub fn steps(&self) -> (&[Step], Option<u32>) {
-        match &*self.steps {
-            [steps @ .., last] if last.odd == Some(0) => (steps, Some(last.squarings)),
-            steps => (steps, None),
-        }
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// The squarings of a last step whose factor is the base itself.
+    ///
+    /// This factor need not be in Montgomery form: a product with an ordinary number leaves it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn last(&self) -> Option<u32> {
+        self.last
     }
 
     /// The number of odd powers of the base in the table: the base, its cube, and so on.
@@ -138,12 +143,12 @@ mod tests {
     fn value(exponent: &PublicExponent) -> U256 {
         let odd = |odd: usize| U256::from(2 * odd as u64 + 1);
         let first = exponent.first().map_or(U256::ZERO, odd);
-        let (steps, last) = exponent.steps();
-        let value = steps.iter().fold(first, |value, step| {
+        let value = exponent.steps().iter().fold(first, |value, step| {
             let value = value << step.squarings;
             step.odd
                 .map_or(value, |factor| value.wrapping_add(&odd(factor)))
         });
+        let last = exponent.last();
         last.map_or(value, |squarings| (value << squarings) | U256::ONE)
     }
 
@@ -169,7 +174,10 @@ mod tests {
     fn short_ones_take_no_table() {
         for (number, squarings) in [(3u64, 1), (17, 4), (65_537, 16)] {
             let exponent = PublicExponent::new_vartime(&U64::from(number));
-            assert_eq!(exponent.steps(), (&[][..], Some(squarings)));
+            assert_eq!(
+                (exponent.steps(), exponent.last()),
+                (&[][..], Some(squarings))
+            );
             assert_eq!((exponent.first(), exponent.odd_powers()), (Some(0), 1));
         }
         assert_eq!(PublicExponent::new_vartime(&U64::ZERO).first(), None);

@@ -1,11 +1,7 @@
 //! The measured constants of each engine with lanes. All choices by them depend on public numbers
 //! only.
 
-mod products;
-
 use core::fmt;
-
-pub(crate) use self::products::ProductCounts;
 
 /// The cost of a group of lanes, at any width: the unit of cost.
 const GROUP: u64 = 1000;
@@ -85,7 +81,7 @@ pub(crate) const IFMA: Profile = Profile {
     },
     has_pairs: true,
     single_on_serial: 320,
-    products: &products::IFMA,
+    products: &IFMA_PRODUCTS,
     trial_division_bound: 1 << 14,
 };
 
@@ -99,7 +95,7 @@ pub(crate) const IFMA_FOUR: Profile = Profile {
         (count == 1 && bits.is_multiple_of(TILE)).then_some(*one)
     },
     has_pairs: false,
-    products: &products::FMA,
+    products: &FMA_PRODUCTS,
     ..IFMA
 };
 
@@ -113,7 +109,7 @@ pub(crate) const FMA: Profile = Profile {
     },
     has_pairs: false,
     single_on_serial: 960,
-    products: &products::FMA,
+    products: &FMA_PRODUCTS,
     trial_division_bound: 1 << 16,
 };
 
@@ -170,6 +166,50 @@ const AFTER_FMA: [(u32, Option<u64>); 22] = [
 #[cfg(target_arch = "x86_64")]
 const AFTER_IFMA: [(u32, u64); 4] = [(512, 900), (1024, 840), (1536, 810), (16_384, 780)];
 
+/// The smallest numbers of products for which lanes are faster than `Serial`. Measured on a Zen 5,
+/// with widths in bits and numbers that grow by about a half from one to the next. A width in
+/// between counts as the next smaller one.
+#[derive(Debug)]
+pub(crate) struct ProductCounts {
+    /// The narrowest moduli that this row is for, in bits.
+    pub(crate) bits: u32,
+    /// If most instances have the modulus of the one before: for ordinary products, then for those
+    /// in Montgomery form.
+    pub(crate) shared: [usize; 2],
+    /// If most do not.
+    pub(crate) mixed: [usize; 2],
+}
+
+const fn fewest(bits: u32, shared: [usize; 2], mixed: [usize; 2]) -> ProductCounts {
+    ProductCounts {
+        bits,
+        shared,
+        mixed,
+    }
+}
+
+/// `Serial` is always faster.
+const NEVER: usize = usize::MAX;
+
+#[cfg(target_arch = "x86_64")]
+const IFMA_PRODUCTS: [ProductCounts; 8] = [
+    fewest(128, [512, NEVER], [NEVER, NEVER]),
+    fewest(192, [96, NEVER], [NEVER, NEVER]),
+    fewest(256, [48, 1024], [96, NEVER]),
+    fewest(384, [24, 64], [32, 128]),
+    fewest(512, [16, 32], [16, 32]),
+    fewest(1024, [6, 8], [6, 8]),
+    fewest(2048, [3, 4], [3, 4]),
+    fewest(4096, [2, 2], [2, 2]),
+];
+
+const FMA_PRODUCTS: [ProductCounts; 4] = [
+    fewest(512, [256, NEVER], [NEVER, NEVER]),
+    fewest(1024, [12, 24], [NEVER, NEVER]),
+    fewest(2048, [4, 8], [8, 8]),
+    fewest(4096, [3, 3], [4, 4]),
+];
+
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
@@ -221,6 +261,20 @@ mod tests {
                 assert!((0..40).map(time).is_sorted(), "{bits}");
                 let groups = [0, 1, 4].map(|groups| time(groups * profile.lanes));
                 assert_eq!(groups, [0, GROUP, 4 * GROUP]);
+            }
+        }
+    }
+
+    #[test]
+    fn wider_moduli_and_ordinary_products_need_no_more() {
+        for table in [&FMA_PRODUCTS[..], &IFMA_PRODUCTS] {
+            for pair in table.windows(2) {
+                assert!(pair[0].bits < pair[1].bits);
+                let [narrow, wide] = [&pair[0], &pair[1]];
+                for (narrow, wide) in [(narrow.shared, wide.shared), (narrow.mixed, wide.mixed)] {
+                    assert!(wide[0] <= narrow[0] && wide[1] <= narrow[1]);
+                    assert!(wide[0] <= wide[1] && narrow[0] <= narrow[1]);
+                }
             }
         }
     }

@@ -43,7 +43,7 @@ impl PowerEngine for Serial {
         scrubbed(|| multi_powers(powers));
     }
 
-    fn public_powers(&self, powers: PublicPowers<'_, '_>) {
+    fn powers_vartime(&self, powers: PublicPowers<'_, '_>) {
         let bases = powers.bases.iter().copied();
         let out = powers.out.iter_mut().map(|out| &mut **out);
         public_powers(powers.moduli, powers.exponent, bases, out);
@@ -186,7 +186,6 @@ pub(super) fn public_powers<'a>(
     let mut odd_powers = Secret::new(vec![Limb::ZERO; exponent.odd_powers() * size]);
     let mut numbers = Secret::new(vec![Limb::ZERO; 3 * size]);
     let [mut power, mut spare, square] = parts(&mut numbers);
-    let (steps, last) = exponent.steps();
     scrubbed(|| {
         for ((modulus, base), out) in moduli.iter().zip(bases).zip(out) {
             modulus.enter(base, power);
@@ -203,7 +202,7 @@ pub(super) fn public_powers<'a>(
                 Some(odd) => power.copy_from_slice(&odd_powers[odd * size..][..size]),
                 None => modulus.enter(&[Limb::ONE], power),
             }
-            for step in steps {
+            for step in exponent.steps() {
                 for _ in 0..step.squarings {
                     modulus.square(&mut power, &mut spare);
                 }
@@ -211,11 +210,14 @@ pub(super) fn public_powers<'a>(
                     modulus.multiply(&mut power, &odd_powers[odd * size..][..size], &mut spare);
                 }
             }
-            for _ in 0..last.unwrap_or(0) {
+            for _ in 0..exponent.last().unwrap_or(0) {
                 modulus.square(&mut power, &mut spare);
             }
-            // Either product leaves Montgomery form.
-            modulus.mul(if last.is_some() { base } else { &[Limb::ONE] }, power, out);
+            let factor = match exponent.last() {
+                Some(_) => base,
+                None => &[Limb::ONE],
+            };
+            modulus.mul(factor, power, out);
         }
     });
 }

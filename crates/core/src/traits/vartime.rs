@@ -67,7 +67,7 @@ pub trait BatchModExpVartime: HasPowerEngine {
             let mut places: Vec<_> = places
                 .map(|((_, params), out)| place(out, params.modulus().as_ref()))
                 .collect();
-            self.power_engine().public_powers(PublicPowers {
+            self.power_engine().powers_vartime(PublicPowers {
                 moduli: &moduli,
                 bases: &bases,
                 exponent,

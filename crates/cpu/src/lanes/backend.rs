@@ -32,7 +32,7 @@ impl<L: FixedBaseLanes + Sync, R: Lanes + Sync> PowerEngine for LaneEngine<L, R>
         multi_exp::powers(self.lanes, powers);
     }
 
-    fn public_powers(&self, powers: PublicPowers<'_, '_>) {
+    fn powers_vartime(&self, powers: PublicPowers<'_, '_>) {
         let base = |i: usize| powers.bases[i];
         let out = powers.out.iter_mut().map(|out| &mut **out);
         public_exp::public_powers(self.lanes, powers.moduli, powers.exponent, base, out);

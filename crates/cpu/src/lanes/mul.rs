@@ -134,11 +134,10 @@ pub(crate) fn multiply<L: Lanes>(lanes: L, form: Form, run: &mut dyn Run<'_>) {
             let group = start..(start + L::COUNT).min(count);
             if !run.same_moduli(group.clone(), prepared.clone()) {
                 let moduli = run.moduli(group.clone());
-                match form {
-                    Form::Ordinary => workspace.prepare_powers(&moduli),
-                    Form::Montgomery => {
-                        workspace.import_moduli(&moduli);
-                    }
+                workspace.import_moduli(&moduli);
+                if form == Form::Ordinary {
+                    workspace.import_s2(&moduli);
+                    workspace.r2_from_s2(width);
                 }
                 prepared = group.clone();
             }

@@ -4,7 +4,7 @@
 //! A number outside of lanes has one word for each limb, and is below `BOUND * modulus`. Between
 //! products it is neither reduced nor cut anew.
 
-use core::{array, mem};
+use core::{array, mem, slice};
 
 use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::powers::Pairs;
@@ -27,7 +27,7 @@ pub(crate) fn enter<L: Lanes>(
         let bits = modulus.bits();
         let limbs = L::limb_count(bits);
         let mut workspace = Workspace::new(lanes, limbs);
-        workspace.prepare_powers(&[modulus]);
+        workspace.prepare_powers(slice::from_ref(&modulus));
         let mut plain = Buffer::zeros(limbs * L::COUNT);
         let groups = numbers.chunks(L::COUNT);
         for (group, out) in groups.zip(out.chunks_mut(L::COUNT * limbs)) {

@@ -17,7 +17,6 @@ use crypto_bigint::{Choice, CtEq, Limb};
 use zeroize::Zeroize;
 
 use super::convert::{MAX_COUNT, of_lane};
-use super::public_exp::powers_of_base;
 use super::reduce::{LowHigh, add, negate};
 use super::workspace::{Buffer, Workspace};
 use super::{Lanes, Modulus};
@@ -46,10 +45,9 @@ pub(crate) fn powers_agree<L: Lanes>(lanes: L, comparison: &Comparison<'_>) -> V
         "the factors are too short for the numbers"
     );
     scrubbed(|| {
-        let mut sides = [(); 2].map(|()| Side::new(lanes, half));
-        let mut numbers = [(); 2].map(|()| LowHigh::new(&sides[0].workspace));
         let exponent = comparison.exponent.prepare();
-        let mut powers = powers_of_base(&exponent, &sides[0].workspace);
+        let mut sides = [(); 2].map(|()| Side::new(lanes, half, &exponent));
+        let mut numbers = [(); 2].map(|()| LowHigh::new(&sides[0].workspace));
         for start in (0..count).step_by(L::COUNT) {
             let group = start..(start + L::COUNT).min(count);
             let flat = group.start * size..group.end * size;
@@ -62,7 +60,7 @@ pub(crate) fn powers_agree<L: Lanes>(lanes: L, comparison: &Comparison<'_>) -> V
                     .masks
                     .map(|masks| &masks[i * count..][group.clone()]);
                 side.prepare(&comparison.factors[i][group.clone()], masks);
-                side.compare(&exponent, &mut powers, &numbers, &mut verdict);
+                side.compare(&exponent, &numbers, &mut verdict);
             }
             verdicts.extend_from_slice(&verdict[..group.len()]);
         }
@@ -85,11 +83,11 @@ struct Side<'a, L: Lanes> {
 
 impl<'a, L: Lanes> Side<'a, L> {
     /// A side for factors of `half` limbs of crypto-bigint.
-    fn new(lanes: L, half: usize) -> Self {
+    fn new(lanes: L, half: usize, exponent: &PublicExponent) -> Self {
         let width = half as u32 * Limb::BITS;
         let limbs = L::limb_count(width + HEADROOM);
         Self {
-            workspace: Workspace::new(lanes, limbs),
+            workspace: Workspace::for_public_powers(lanes, limbs, exponent),
             width,
             s2: Buffer::zeros(limbs),
             multiple: Buffer::zeros(limbs),
@@ -134,11 +132,10 @@ impl<'a, L: Lanes> Side<'a, L> {
     }
 
     /// Clears the verdict of each lane in which `bases ^ exponent` differs from `expected` modulo
-    /// the factor. `powers` is space that [`powers_of_base`] made.
+    /// the factor.
     fn compare(
         &mut self,
         exponent: &PublicExponent,
-        powers: &mut [L::Limb],
         [bases, expected]: &[LowHigh<L>; 2],
         verdict: &mut [Choice; MAX_COUNT],
     ) {
@@ -152,7 +149,7 @@ impl<'a, L: Lanes> Side<'a, L> {
             },
         );
         bases.fold(lanes, x.value, &self.s2, x.modulus, x.scratch);
-        x.public_pow(exponent, powers);
+        x.public_pow(exponent);
         // The difference of the expected and the computed power, plus multiples.
         negate::<L>(x.spare, x.modulus.limbs, LIFT);
         expected.fold(lanes, x.value, &self.s2, x.modulus, x.scratch);

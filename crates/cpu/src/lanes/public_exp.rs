@@ -8,7 +8,7 @@ use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
 
 use super::Lanes;
-use super::workspace::{Buffer, Operands, Workspace};
+use super::workspace::{Operands, Workspace};
 
 /// Raises number `base(i)` to `exponent` modulo `moduli[i]`, for equally wide moduli.
 pub(crate) fn public_powers<'a, L: Lanes>(
@@ -23,50 +23,41 @@ pub(crate) fn public_powers<'a, L: Lanes>(
     };
     // The kernels spill column sums and limbs: a few kilobytes of stack.
     scrubbed(|| {
-        let mut workspace = Workspace::new(lanes, L::limb_count(first.bits()));
-        let mut powers = powers_of_base(exponent, &workspace);
+        let limbs = L::limb_count(first.bits());
+        let mut workspace = Workspace::for_public_powers(lanes, limbs, exponent);
         for (group, start) in moduli.chunks(L::COUNT).zip((0..).step_by(L::COUNT)) {
             workspace.prepare_powers(group);
             let base = |lane: usize| base(start + lane.min(group.len() - 1));
             workspace.load(base, first.bits(), 0);
-            workspace.operands().public_pow(exponent, &mut powers);
+            workspace.operands().public_pow(exponent);
             workspace.store(first.bits(), &mut out);
         }
     });
 }
 
-/// Space for the base and its odd powers: see [`Operands::public_pow`].
-pub(super) fn powers_of_base<L: Lanes>(
-    exponent: &PublicExponent,
-    workspace: &Workspace<'_, L>,
-) -> Buffer<L::Limb> {
-    Buffer::zeros((1 + exponent.odd_powers()) * workspace.limbs())
-}
-
 impl<L: Lanes> Operands<'_, L> {
     /// Replaces `value` by its power, both in ordinary form. Leaves the result in `spare` too.
     ///
-    /// The last product leaves Montgomery form: its factor is an ordinary number, the base if the
-    /// last step has it, else one.
-    pub(super) fn public_pow(&mut self, exponent: &PublicExponent, powers: &mut [L::Limb]) {
-        let (lanes, limbs) = (self.lanes, self.value.len());
-        let (base, odd_powers) = powers.split_at_mut(limbs);
+    /// The last product leaves Montgomery form: its factor is an ordinary number, the base or one.
+    /// The workspace must be [for this exponent](Workspace::for_public_powers).
+    pub(super) fn public_pow(&mut self, exponent: &PublicExponent) {
+        let (lanes, modulus, limbs) = (self.lanes, self.modulus, self.value.len());
+        let (base, odd_powers) = mem::take(&mut self.table).split_at_mut(limbs);
         base.copy_from_slice(self.value);
-        self.enter();
+        lanes.mul(
+            &mut odd_powers[..limbs],
+            base,
+            self.r2,
+            modulus,
+            self.scratch,
+        );
         if exponent.odd_powers() > 1 {
-            lanes.square(self.entry, self.value, self.modulus, self.scratch);
-        }
-        for (i, odd_power) in odd_powers.chunks_exact_mut(limbs).enumerate() {
-            odd_power.copy_from_slice(self.value);
-            if i + 1 < exponent.odd_powers() {
-                lanes.mul(
-                    self.spare,
-                    self.value,
-                    self.entry,
-                    self.modulus,
-                    self.scratch,
-                );
-                mem::swap(&mut self.value, &mut self.spare);
+            let square = &mut *self.factor;
+            lanes.square(square, &odd_powers[..limbs], modulus, self.scratch);
+            for odd in 1..exponent.odd_powers() {
+                let (powers, next) = odd_powers.split_at_mut(odd * limbs);
+                let last = &powers[(odd - 1) * limbs..];
+                lanes.mul(&mut next[..limbs], last, square, modulus, self.scratch);
             }
         }
         let odd_power = |odd: usize| &odd_powers[odd * limbs..][..limbs];
@@ -74,14 +65,13 @@ impl<L: Lanes> Operands<'_, L> {
             Some(odd) => self.value.copy_from_slice(odd_power(odd)),
             None => self.set_one(),
         }
-        let (steps, last) = exponent.steps();
-        for step in steps {
+        for step in exponent.steps() {
             self.square(step.squarings);
             if let Some(odd) = step.odd {
                 self.multiply(odd_power(odd));
             }
         }
-        match last {
+        match exponent.last() {
             Some(squarings) => {
                 self.square(squarings);
                 self.multiply(base);

@@ -3,29 +3,30 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::mem;
 use core::ops::{Deref, DerefMut};
-use core::{array, mem};
 
-use batch_modexp_core::monty::ModulusRef;
+use batch_modexp_core::engine::Moduli;
+use batch_modexp_core::public_exponent::PublicExponent;
 use batch_modexp_core::secret::Secret;
 use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
 use zeroize::{ZeroizeOnDrop, optimization_barrier};
 
-use super::convert::{
-    MAX_COUNT, import, import_of_each, join, of_lane, reduce_once, store, to_plain,
-};
+use super::convert::{import, import_of_each, join, of_lane, reduce_once, store, to_plain};
 use super::{Lanes, Modulus};
 
 /// Buffers for operands of `limbs` limbs. They are reused from group to group of a batch, and wiped
 /// on drop.
 pub(super) struct Workspace<'m, L: Lanes> {
     pub(super) lanes: L,
-    /// The window of the table.
-    window: Window,
     limbs: usize,
-    /// The moduli that the workspace holds.
-    moduli: [Option<ModulusRef<'m>>; MAX_COUNT],
+    /// The limbs of an entry of the table.
+    entry_len: usize,
+    /// The limbs of the table.
+    table_len: usize,
+    /// The moduli that [`prepare_products`](Self::prepare_products) imported.
+    prepared: Moduli<'m>,
     /// The moduli of all lanes, `-1 / modulus mod 2^RADIX_BITS`, and the constants of
     /// [`Lanes::prepare`].
     modulus: Buffer<L::Limb>,
@@ -36,22 +37,33 @@ pub(super) struct Workspace<'m, L: Lanes> {
 }
 
 impl<'m, L: Lanes> Workspace<'m, L> {
-    /// Buffers without a table of powers, only with the space of one for two numbers.
+    /// Buffers with a table of two numbers.
     pub(super) fn new(lanes: L, limbs: usize) -> Self {
-        let window = Window::new(1).expect("1 bit is a window");
-        Self::with_table(lanes, limbs, window)
+        Self::with_lens(lanes, limbs, limbs, 2 * limbs)
     }
 
     /// Buffers with a table of powers for this window.
     pub(super) fn with_table(lanes: L, limbs: usize, window: Window) -> Self {
-        let entries = (1 + window.table_len()) * lanes.entry_len(limbs, window);
+        let entry_len = lanes.entry_len(limbs, window);
+        Self::with_lens(lanes, limbs, entry_len, window.table_len() * entry_len)
+    }
+
+    /// Buffers for [`Operands::public_pow`], with a table of the base and its odd powers.
+    pub(super) fn for_public_powers(lanes: L, limbs: usize, exponent: &PublicExponent) -> Self {
+        let numbers = 1 + exponent.odd_powers().max(1);
+        Self::with_lens(lanes, limbs, limbs, numbers * limbs)
+    }
+
+    fn with_lens(lanes: L, limbs: usize, entry_len: usize, table_len: usize) -> Self {
+        let operands = 4 * limbs + entry_len + table_len + L::scratch_len(limbs);
         Self {
             lanes,
-            window,
             limbs,
-            moduli: [None; MAX_COUNT],
+            entry_len,
+            table_len,
+            prepared: &[],
             modulus: Buffer::zeros(limbs + 1 + L::constants_len(limbs)),
-            operands: Buffer::zeros(4 * limbs + entries + L::scratch_len(limbs)),
+            operands: Buffer::zeros(operands),
             words: Buffer::zeros(3 * limbs * L::COUNT),
         }
     }
@@ -59,39 +71,32 @@ impl<'m, L: Lanes> Workspace<'m, L> {
     /// Imports the moduli of a group, which are equally wide, and computes their Montgomery
     /// constants. Unused lanes repeat the last modulus.
     ///
-    /// This is done once for consecutive groups whose moduli are the same references. A workspace
-    /// calls this function, or one of the two below that prepare less, for all of its groups.
-    pub(super) fn prepare_powers(&mut self, group: &[ModulusRef<'m>]) {
+    /// This is done once for consecutive groups whose moduli are the same references.
+    pub(super) fn prepare_powers(&mut self, group: Moduli<'m>) {
         if self.prepare_products(group) {
             self.r2_from_s2(group[0].bits());
         }
     }
 
     /// Like [`prepare_powers`](Self::prepare_powers), with `S^2` in place of `R^2`, where
-    /// `S = 2^width` is crypto-bigint's Montgomery radix. Returns whether the moduli are others
-    /// than before.
+    /// `S = 2^width` is crypto-bigint's Montgomery radix. Returns whether there was anything to do.
     ///
     /// This saves two multiplications. It suffices for numbers that are reduced or multiplied once,
     /// since R is `S * 2^excess`: see [`excess`](Self::excess).
-    pub(super) fn prepare_products(&mut self, group: &[ModulusRef<'m>]) -> bool {
-        let are_new = self.import_moduli(group);
-        if are_new {
-            let (x, [.., words]) = self.split();
-            let words = &mut words[..words_len::<L>(group[0].bits())];
-            import_of_each::<L>(group, |modulus| modulus.r2, words, x.r2);
+    pub(super) fn prepare_products(&mut self, group: Moduli<'m>) -> bool {
+        // Moduli in unused lanes do not matter.
+        let mut pairs = group.iter().zip(self.prepared);
+        let is_new = group.len() > self.prepared.len() || !pairs.all(|(a, b)| a.is_same(b));
+        if is_new {
+            self.prepared = group;
+            self.import_moduli(group);
+            self.import_s2(group);
         }
-        are_new
+        is_new
     }
 
-    /// Like [`prepare_products`](Self::prepare_products) without `S^2`, which products in Montgomery
-    /// form do not need.
-    pub(super) fn import_moduli(&mut self, group: &[ModulusRef<'m>]) -> bool {
-        // Moduli in unused lanes do not matter.
-        let mut pairs = group.iter().zip(&self.moduli);
-        if pairs.all(|(new, old)| old.is_some_and(|old| new.is_same(&old))) {
-            return false;
-        }
-        self.moduli = array::from_fn(|lane| group.get(lane).copied());
+    /// Imports the moduli of a group and what every product needs.
+    pub(super) fn import_moduli(&mut self, group: Moduli<'_>) {
         let (limbs, rest) = self.modulus.split_at_mut(self.limbs);
         let (neg_inv, constants) = rest.split_at_mut(1);
         let [plain, _, words] = thirds(&mut self.words);
@@ -107,7 +112,13 @@ impl<'m, L: Lanes> Workspace<'m, L> {
         let scratch = self.operands.len() - L::scratch_len(self.limbs);
         let scratch = &mut self.operands[scratch..];
         self.lanes.prepare(constants, limbs, &neg_inv[0], scratch);
-        true
+    }
+
+    /// Imports `S^2` modulo the moduli to `r2`.
+    pub(super) fn import_s2(&mut self, group: Moduli<'_>) {
+        let (x, [.., words]) = self.split();
+        let words = &mut words[..words_len::<L>(group[0].bits())];
+        import_of_each::<L>(group, |modulus| modulus.r2, words, x.r2);
     }
 
     /// Turns `r2`, which holds `2^(2 * width) mod modulus`, into `R^2 mod modulus`, where
@@ -222,7 +233,6 @@ impl<'m, L: Lanes> Workspace<'m, L> {
     fn split(&mut self) -> (Operands<'_, L>, [&mut [u64]; 3]) {
         let (lanes, limbs) = (self.lanes, self.limbs);
         let (modulus, rest) = self.modulus.split_at(limbs);
-        let entry_len = lanes.entry_len(limbs, self.window);
         let mut buffer = &mut self.operands[..];
         let mut next = |len| part(&mut buffer, len);
         let operands = Operands {
@@ -236,8 +246,8 @@ impl<'m, L: Lanes> Workspace<'m, L> {
             value: next(limbs),
             spare: next(limbs),
             factor: next(limbs),
-            entry: next(entry_len),
-            table: next(self.window.table_len() * entry_len),
+            entry: next(self.entry_len),
+            table: next(self.table_len),
             scratch: next(L::scratch_len(limbs)),
         };
         (operands, thirds(&mut self.words))
@@ -268,7 +278,8 @@ pub(crate) struct Operands<'a, L: Lanes> {
     pub(super) factor: &'a mut [L::Limb],
     /// An entry of the table for each lane.
     pub(crate) entry: &'a mut [L::Limb],
-    /// `base^0 .. base^(2^w - 1)` in Montgomery form, each as [`Lanes::entry_len`] says.
+    /// `base^0 .. base^(2^w - 1)` in Montgomery form, each as [`Lanes::entry_len`] says. Public powers
+    /// use it otherwise.
     pub(crate) table: &'a mut [L::Limb],
     pub(crate) scratch: &'a mut [L::Limb],
 }

@@ -207,7 +207,7 @@ impl PowerEngine for LeaksByAddress {
         unreachable!("only powers by tables are computed")
     }
 
-    fn public_powers(&self, _: PublicPowers<'_, '_>) {
+    fn powers_vartime(&self, _: PublicPowers<'_, '_>) {
         unreachable!("only powers by tables are computed")
     }
 

@@ -12,7 +12,7 @@ use super::Parallel;
 const MIN_WORD_PRODUCTS: usize = 1 << 16;
 
 /// Full vectors of every backend.
-const LANES: usize = 8;
+pub(super) const LANES: usize = 8;
 
 impl<U, B> BatchModMul<U> for Parallel<B>
 where

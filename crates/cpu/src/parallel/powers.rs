@@ -10,10 +10,7 @@ use batch_modexp_core::powers::{
 use crypto_bigint::Limb;
 
 use super::Parallel;
-use super::mul::share;
-
-/// Full vectors of every backend.
-const LANES: usize = 8;
+use super::mul::{LANES, share};
 
 impl<B: HasPowerEngine + Sync> HasPowerEngine for Parallel<B> {
     fn power_engine(&self) -> &dyn PowerEngine {
@@ -70,7 +67,7 @@ impl<B: HasPowerEngine + Sync> PowerEngine for Parallel<B> {
         });
     }
 
-    fn public_powers(&self, powers: PublicPowers<'_, '_>) {
+    fn powers_vartime(&self, powers: PublicPowers<'_, '_>) {
         let PublicPowers {
             moduli,
             bases,
@@ -82,7 +79,7 @@ impl<B: HasPowerEngine + Sync> PowerEngine for Parallel<B> {
         self.each(
             shares.zip(out.chunks_mut(share)),
             |((moduli, bases), out)| {
-                self.inner.power_engine().public_powers(PublicPowers {
+                self.inner.power_engine().powers_vartime(PublicPowers {
                     moduli,
                     bases,
                     exponent,
