@@ -22,7 +22,7 @@ use core::{iter, mem};
 use crypto_bigint::{Limb, Word};
 
 use crate::monty::{ModulusRef, parts};
-use crate::powers::{MultiPowers, Pairs, PowerEngine};
+use crate::powers::{IndexedProducts, MultiPowers, PowerEngine};
 use crate::secret::Secret;
 use crate::width::scrubbed;
 
@@ -172,7 +172,7 @@ impl Collection<'_> {
         loop {
             let (pairs, rest) = paired(&members, self.exponents.len() + done);
             let (known, places) = self.products.split_at_mut(done * self.limbs);
-            let request = Pairs {
+            let request = IndexedProducts {
                 modulus: self.modulus,
                 numbers: [&self.bases, known],
                 pairs: &pairs,
@@ -186,7 +186,7 @@ impl Collection<'_> {
                 }
                 return;
             }
-            self.engine.multiply_pairs(request);
+            self.engine.indexed_products(request);
             done += pairs.len();
             members = rest;
         }
@@ -224,7 +224,7 @@ impl Collection<'_> {
             // Those of the round before, so that all products of a round are independent.
             let totals = (0..sets).map(|set| [value(sets + set), value(set)]);
             let pairs: Vec<_> = running.chain(totals).collect();
-            self.engine.multiply_pairs(Pairs {
+            self.engine.indexed_products(IndexedProducts {
                 modulus: self.modulus,
                 numbers: [&self.buckets, &values],
                 pairs: &pairs,

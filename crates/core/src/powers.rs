@@ -34,7 +34,7 @@ pub trait PowerEngine: Sync {
     fn enter(&self, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]);
 
     /// Multiplies pairs of such numbers. Products are in the same form.
-    fn multiply_pairs(&self, pairs: Pairs<'_>);
+    fn indexed_products(&self, products: IndexedProducts<'_>);
 
     /// Writes such numbers to `out` in ordinary form, as wide as the modulus and below it.
     fn leave(&self, modulus: ModulusRef<'_>, numbers: &[u64], out: &mut [Limb]);
@@ -105,10 +105,10 @@ pub struct PublicPowers<'a, 'o> {
 
 /// Products of pairs of numbers in the Montgomery form of an engine, and the places for them. A
 /// number has [`TableForm::limbs`] limbs of the engine.
-pub struct Pairs<'a> {
+pub struct IndexedProducts<'a> {
     /// The modulus of all products.
     pub modulus: ModulusRef<'a>,
-    /// Two lists of numbers that [`PowerEngine::enter`] and [`PowerEngine::multiply_pairs`] made.
+    /// Two lists of numbers that [`PowerEngine::enter`] and [`PowerEngine::indexed_products`] made.
     pub numbers: [&'a [u64]; 2],
     /// The factors: indices of numbers, in the first list and then in the second one. Public.
     pub pairs: &'a [[u32; 2]],
@@ -116,7 +116,7 @@ pub struct Pairs<'a> {
     pub out: &'a mut [u64],
 }
 
-impl Pairs<'_> {
+impl IndexedProducts<'_> {
     /// The number `index`, of `limbs` limbs.
     #[must_use]
     pub fn number(&self, index: u32, limbs: usize) -> &[u64] {

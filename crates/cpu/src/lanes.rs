@@ -14,13 +14,12 @@
 //! `R = 2^(RADIX_BITS * n) > 4 * modulus`, factors below `2 * modulus` give a product below
 //! `2 * modulus`. A lane type may have another bound. Only the export makes results canonical.
 
-mod backend;
 mod convert;
 mod engine;
 mod fixed_base;
+mod indexed;
 pub(crate) mod mul;
 mod multi_exp;
-mod pairs;
 mod pow;
 mod powers_agree;
 mod public_exp;
@@ -34,8 +33,7 @@ use core::mem;
 use batch_modexp_core::window::Window;
 use zeroize::Zeroize;
 
-pub(crate) use self::backend::backend;
-pub(crate) use self::engine::{LaneEngine, SimdEngine};
+pub(crate) use self::engine::{LaneEngine, SimdEngine, backend};
 pub(crate) use self::fixed_base::FixedBaseLanes;
 #[cfg(test)]
 pub(crate) use self::pow::LARGEST_WINDOW;

@@ -10,7 +10,9 @@ use crate::Serial;
 use crate::engine::Moduli;
 use crate::fixed_base::{Table, TableForm, select};
 use crate::monty::{ModulusRef, parts, select as select_power};
-use crate::powers::{FixedPowers, HasPowerEngine, MultiPowers, Pairs, PowerEngine, PublicPowers};
+use crate::powers::{
+    FixedPowers, HasPowerEngine, IndexedProducts, MultiPowers, PowerEngine, PublicPowers,
+};
 use crate::public_exponent::PublicExponent;
 use crate::secret::Secret;
 use crate::width::scrubbed;
@@ -60,16 +62,16 @@ impl PowerEngine for Serial {
         });
     }
 
-    fn multiply_pairs(&self, mut pairs: Pairs<'_>) {
-        let size = pairs.modulus.limbs.len();
+    fn indexed_products(&self, mut products: IndexedProducts<'_>) {
+        let size = products.modulus.limbs.len();
         let mut numbers = Secret::new(vec![Limb::ZERO; 3 * size]);
         let [a, b, product] = parts(&mut numbers);
-        let out = mem::take(&mut pairs.out);
+        let out = mem::take(&mut products.out);
         scrubbed(|| {
-            for ([i, j], out) in pairs.pairs.iter().zip(out.chunks_exact_mut(size)) {
-                to_limbs(pairs.number(*i, size), a);
-                to_limbs(pairs.number(*j, size), b);
-                pairs.modulus.mul(a, b, product);
+            for ([i, j], out) in products.pairs.iter().zip(out.chunks_exact_mut(size)) {
+                to_limbs(products.number(*i, size), a);
+                to_limbs(products.number(*j, size), b);
+                products.modulus.mul(a, b, product);
                 to_words(product, out);
             }
         });

@@ -7,7 +7,7 @@ use core::hint::black_box;
 use batch_modexp_core::fixed_base::{Table, TableForm};
 use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::powers::{
-    FixedPowers, HasPowerEngine, MultiPowers, Pairs, PowerEngine, PublicPowers,
+    FixedPowers, HasPowerEngine, IndexedProducts, MultiPowers, PowerEngine, PublicPowers,
 };
 use batch_modexp_core::{
     BatchFixedBaseExp, BatchFixedBaseExpVartime, BatchModExpVartime, BatchMultiExp, ModMultiExp,
@@ -215,7 +215,7 @@ impl PowerEngine for LeaksByAddress {
         unreachable!("only powers by tables are computed")
     }
 
-    fn multiply_pairs(&self, _: Pairs<'_>) {
+    fn indexed_products(&self, _: IndexedProducts<'_>) {
         unreachable!("only powers by tables are computed")
     }
 

@@ -5,7 +5,7 @@ use core::convert::Infallible;
 use batch_modexp_core::fixed_base::{Table, TableForm};
 use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::powers::{
-    FixedPowers, HasPowerEngine, MultiPowers, Pairs, PowerEngine, PublicPowers,
+    FixedPowers, HasPowerEngine, IndexedProducts, MultiPowers, PowerEngine, PublicPowers,
 };
 use crypto_bigint::Limb;
 
@@ -98,18 +98,18 @@ impl<B: HasPowerEngine + Sync> PowerEngine for Parallel<B> {
         });
     }
 
-    fn multiply_pairs(&self, pairs: Pairs<'_>) {
-        let Pairs {
+    fn indexed_products(&self, products: IndexedProducts<'_>) {
+        let IndexedProducts {
             modulus,
             numbers,
             pairs,
             out,
-        } = pairs;
+        } = products;
         let limbs = self.table_form(modulus.bits()).limbs;
         let share = share(self.threads(), modulus.bits(), pairs.len());
         let shares = pairs.chunks(share).zip(out.chunks_mut(share * limbs));
         self.each(shares, |(pairs, out)| {
-            self.inner.power_engine().multiply_pairs(Pairs {
+            self.inner.power_engine().indexed_products(IndexedProducts {
                 modulus,
                 numbers,
                 pairs,

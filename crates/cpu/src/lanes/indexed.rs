@@ -1,5 +1,5 @@
 //! Products of pairs of numbers outside of lanes, one pair in each lane: see
-//! [`Pairs`](batch_modexp_core::powers::Pairs).
+//! [`IndexedProducts`](batch_modexp_core::powers::IndexedProducts).
 //!
 //! A number outside of lanes has one word for each limb, and is below `BOUND * modulus`. Between
 //! products it is neither reduced nor cut anew.
@@ -7,7 +7,7 @@
 use core::{array, mem, slice};
 
 use batch_modexp_core::monty::ModulusRef;
-use batch_modexp_core::powers::Pairs;
+use batch_modexp_core::powers::IndexedProducts;
 use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
 
@@ -39,20 +39,23 @@ pub(crate) fn enter<L: Lanes>(
     });
 }
 
-/// See [`PowerEngine::multiply_pairs`](batch_modexp_core::powers::PowerEngine::multiply_pairs).
-pub(crate) fn multiply<L: Lanes>(lanes: L, mut pairs: Pairs<'_>) {
+/// See [`PowerEngine::indexed_products`](batch_modexp_core::powers::PowerEngine::indexed_products).
+pub(crate) fn multiply<L: Lanes>(lanes: L, mut products: IndexedProducts<'_>) {
     scrubbed(|| {
-        let limbs = L::limb_count(pairs.modulus.bits());
-        let out = mem::take(&mut pairs.out);
+        let limbs = L::limb_count(products.modulus.bits());
+        let out = mem::take(&mut products.out);
         let mut workspace = Workspace::new(lanes, limbs);
-        workspace.import_moduli(&[pairs.modulus]);
+        workspace.import_moduli(&[products.modulus]);
         let mut plain = Buffer::zeros(limbs * L::COUNT);
         let x = workspace.operands();
-        let groups = pairs.pairs.chunks(L::COUNT);
+        let groups = products.pairs.chunks(L::COUNT);
         for (group, out) in groups.zip(out.chunks_mut(L::COUNT * limbs)) {
-            gather::<L>(|lane| pairs.number(of_lane(group, lane)[0], limbs), x.value);
             gather::<L>(
-                |lane| pairs.number(of_lane(group, lane)[1], limbs),
+                |lane| products.number(of_lane(group, lane)[0], limbs),
+                x.value,
+            );
+            gather::<L>(
+                |lane| products.number(of_lane(group, lane)[1], limbs),
                 x.factor,
             );
             lanes.mul(x.spare, x.value, x.factor, x.modulus, x.scratch);
