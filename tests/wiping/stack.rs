@@ -140,18 +140,14 @@ fn signing_serially() {
     leaves_nothing(Serial);
 }
 
-mod signing_with {
-    use super::*;
-
+#[test]
+fn signing_in_lanes() {
     macro_rules! simd_backend {
         ($name:ident: $Backend:ident) => {
-            #[test]
-            fn $name() {
-                let backend = batch_modexp::backend::$Backend::new();
-                let backend = backend.ok_or("the processor lacks the instructions");
-                if let Some(backend) = need::available(stringify!($name), backend) {
-                    leaves_nothing(backend);
-                }
+            let backend = batch_modexp::backend::$Backend::new();
+            let backend = backend.ok_or("the processor lacks the instructions");
+            if let Some(backend) = need::available(stringify!($name), backend) {
+                leaves_nothing(backend);
             }
         };
     }
