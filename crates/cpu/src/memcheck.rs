@@ -23,7 +23,7 @@ use self::products::{each_product, each_product_boxed};
 use crate::lanes::testing::Random;
 use crate::simd::each_simd_backend;
 use crate::valgrind::{run_under_valgrind, set_modulus_undefined, set_undefined};
-use crate::{Cpu, Fma, Ifma, ifma, need};
+use crate::{Cpu, Fma, ifma, need};
 
 #[test]
 fn no_branch_or_address_depends_on_a_secret() {
@@ -71,7 +71,7 @@ fn serial_boxed() {
 fn simd_backends() {
     macro_rules! on_backend {
         ($name:ident: $Backend:ident) => {
-            if let Some(backend) = $Backend::new() {
+            if let Some(backend) = crate::$Backend::new() {
                 fixed::<8>(&backend);
                 fixed::<17>(&backend);
                 boxed(&backend, 1024);
@@ -153,7 +153,7 @@ fn products() {
     }
     macro_rules! on_backend {
         ($name:ident: $Backend:ident) => {
-            if let Some(backend) = $Backend::new() {
+            if let Some(backend) = crate::$Backend::new() {
                 each_product::<4>(&backend);
                 each_product::<17>(&backend);
                 each_product_boxed(&backend, 1024);
@@ -206,7 +206,7 @@ fn numbers() {
 /// Runs the code on a backend that works under valgrind.
 macro_rules! on_backend {
     ($name:ident: $Backend:ident $run:expr) => {
-        if let Some(backend) = $Backend::new() {
+        if let Some(backend) = crate::$Backend::new() {
             $run(&backend, 256);
             $run(&backend, 1088);
         }

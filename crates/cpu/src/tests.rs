@@ -14,11 +14,9 @@ use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd, Word};
 use num_bigint::BigUint;
 
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use super::Fma;
-#[cfg(target_arch = "x86_64")]
-use super::{Ifma, ifma};
 use crate::AnyEngine;
+#[cfg(target_arch = "x86_64")]
+use crate::ifma;
 use crate::simd::each_simd_backend;
 
 /// Runs `f` with all engines of this machine, and with emulated ones.
@@ -36,7 +34,7 @@ pub(super) fn for_each_engine(mut f: impl FnMut(&str, &dyn Engine)) {
     }
     macro_rules! run {
         ($name:ident: $Backend:ident) => {
-            if let Some(backend) = $Backend::new() {
+            if let Some(backend) = crate::$Backend::new() {
                 f(stringify!($name), backend.engine());
             }
         };
@@ -53,7 +51,7 @@ fn engines_that_this_processor_lacks() {
     crate::need::available("avx512ifma", four.ok_or("no AVX-512 IFMA of 256 bits"));
     macro_rules! run {
         ($name:ident: $Backend:ident) => {
-            let backend = $Backend::new().ok_or("the processor lacks the instructions");
+            let backend = crate::$Backend::new().ok_or("the processor lacks the instructions");
             crate::need::available(stringify!($name), backend);
         };
     }
@@ -66,7 +64,7 @@ fn all_engines_are_in_the_list() {
     let mut names = vec!["serial"];
     macro_rules! run {
         ($name:ident: $Backend:ident) => {
-            if $Backend::new().is_some() {
+            if crate::$Backend::new().is_some() {
                 names.push(stringify!($name));
             }
         };
