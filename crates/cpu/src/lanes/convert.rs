@@ -1,8 +1,7 @@
 //! Conversion between the limbs of crypto-bigint and those of the lanes.
 //!
-//! Between both are buffers of integers with a row for each position, which has an integer for each
-//! lane. *Words* have 64 bits. *Plain limbs* have the value of a limb of the lanes, below
-//! `2^RADIX_BITS`.
+//! Between both are buffers of integers: a row for each position, with an integer for each lane.
+//! *Words* have 64 bits. *Plain limbs* have the value of a limb of the lanes, below `2^RADIX_BITS`.
 
 use core::hint::black_box;
 
