@@ -62,8 +62,10 @@ use crate::rsa::Error;
 ///   q - 1) is at least `2^(bits / 2)` (FIPS 186-5, appendix A.1.1).
 ///
 /// Without primes, an import checks instead that d is odd, that `2^(e d) = 2 mod n`, that n is no
-/// power of a prime, that d itself is at least `2^(bits / 2)`, and that `2^e` is not 2. It does not check that
-/// p and q are prime: a key with a composite factor does not sign, because every result is checked.
+/// power of a prime, that d itself is at least `2^(bits / 2)`, and that `2^e` is not 2.
+///
+/// It does not check that p and q are prime: a key with a composite factor does not sign, because
+/// every result is checked.
 ///
 /// The key keeps a digest of its numbers and of all constants made from them. If its memory has
 /// changed since, no result is returned.

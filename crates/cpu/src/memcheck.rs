@@ -69,6 +69,8 @@ fn serial_boxed() {
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn simd_backends() {
+    // Valgrind does not know IFMA.
+    need::available("fma", Fma::new().ok_or("no AVX2 and FMA"));
     macro_rules! on_backend {
         ($name:ident: $Backend:ident) => {
             if let Some(backend) = crate::$Backend::new() {
@@ -139,6 +141,7 @@ fn ifma_portable_in_four_lanes() {
 #[test]
 #[ignore = "run under valgrind by the test above"]
 fn products() {
+    need::available("fma", Fma::new().ok_or("no AVX2 and FMA"));
     each_product::<2>(&Serial);
     each_product::<9>(&Serial);
     each_product_boxed(&Serial, 4 * 64);

@@ -275,10 +275,9 @@ impl<'s> PowerFeed<Slots<'s>> for ItemFeed<'_> {
     }
 }
 
-/// One of the numbers, each as wide as n. None of no numbers.
+/// One of the numbers, each as wide as n.
 fn number(numbers: &[Limb], limbs: usize, item: usize) -> &[Limb] {
-    let place = item * limbs..(item + 1) * limbs;
-    numbers.get(place).unwrap_or_default()
+    &numbers[item * limbs..][..limbs]
 }
 
 impl Destination for Slots<'_> {

@@ -62,6 +62,11 @@ impl ModulusRef<'_> {
     ///
     /// If `exponent_bits` is more than `exponent` has.
     pub fn pow(&self, base: &[Limb], exponent: &[Limb], exponent_bits: u32, out: &mut [Limb]) {
+        let bits = exponent.len() as u64 * u64::from(Limb::BITS);
+        assert!(
+            u64::from(exponent_bits) <= bits,
+            "the exponent is too narrow"
+        );
         let (window, size) = (window(exponent_bits), self.limbs.len());
         let mut table = Secret::new(vec![Limb::ZERO; window.table_len() * size]);
         self.fill_with_powers(base, &mut table);

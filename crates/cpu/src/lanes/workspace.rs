@@ -37,9 +37,9 @@ pub(super) struct Workspace<'m, L: Lanes> {
 }
 
 impl<'m, L: Lanes> Workspace<'m, L> {
-    /// Buffers with a table of two numbers.
+    /// Buffers without a table.
     pub(super) fn new(lanes: L, limbs: usize) -> Self {
-        Self::with_lens(lanes, limbs, limbs, 2 * limbs)
+        Self::with_lens(lanes, limbs, limbs, 0)
     }
 
     /// Buffers with a table of powers for this window.
@@ -268,7 +268,7 @@ impl<'m, L: Lanes> Workspace<'m, L> {
 pub(crate) struct Operands<'a, L: Lanes> {
     pub(super) lanes: L,
     pub(crate) modulus: Modulus<'a, L::Limb>,
-    /// `R^2 mod modulus`, below `BOUND * modulus`.
+    /// `R^2 mod modulus`, below `BOUND * modulus`; or `S^2`: see [`Workspace::prepare_products`].
     pub(super) r2: &'a mut [L::Limb],
     /// First the bases, then the powers, finally the results.
     pub(crate) value: &'a mut [L::Limb],
