@@ -33,7 +33,7 @@ fn main() {
     let is_wanted =
         |name: &str| wanted.is_empty() || wanted.iter().any(|part| name.contains(part.as_str()));
     println!("backend modulus terms | us a term | of powers | of shared squarings");
-    for modulus_bits in [2048, 3072] {
+    for modulus_bits in [256, 1024, 2048, 3072] {
         for count in [8, 64, 256, 1024, 16_384] {
             let case = Case::new(modulus_bits, count);
             let name = |backend: &str| format!("{backend} {modulus_bits} {count}");

@@ -1,4 +1,5 @@
-//! Pippenger's method with independent products, which engines compute in lanes and on threads.
+//! Products of many powers. Few terms share their squarings. Many go to buckets: Pippenger's method
+//! with independent products, which engines compute in lanes and on threads.
 //!
 //! Exponents are cut into digits. Each position of a digit has a *set* of buckets, one for each
 //! value of the digit. A bucket collects the product of the bases that have this digit. No two
@@ -16,8 +17,9 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
+use core::mem;
 use core::ops::Range;
-use core::{iter, mem};
 
 use crypto_bigint::{Limb, Word};
 
@@ -26,11 +28,14 @@ use crate::powers::{IndexedProducts, MultiPowers, PowerEngine};
 use crate::secret::Secret;
 use crate::width::scrubbed;
 
-/// With fewer terms, shared squarings take less time with `Ifma` and `Fma`; measured.
-const FEWEST_TERMS: usize = 192;
+/// The most terms that share squarings; with more, squarings take less than a tenth of the time.
+const MOST_TERMS: usize = 40;
 
-/// The products that fewer terms are divided into: one for each lane of the widest vectors.
-const PARTS: usize = 8;
+/// The bits of an exponent for which a product of powers takes one product, apart from squarings.
+const BITS_A_PRODUCT: u32 = 3;
+
+/// The fewest sets in memory at a time.
+const FEWEST_SETS: usize = 8;
 
 /// The widest digit, in bits.
 const LARGEST_WINDOW: u32 = 16;
@@ -41,39 +46,49 @@ const ROUND: u64 = 12;
 /// The most numbers of the first round of several sets.
 const NUMBERS: usize = 4096;
 
-/// Sets `out` to the product of `bases[i] ^ exponents[i]`, below the modulus and as wide. Bases are
-/// no wider.
+/// Sets `out` to the product of `base ^ exponent` over `[base, exponent]`, below the modulus and as
+/// wide. Bases are no wider.
 pub(crate) fn product(
     engine: &dyn PowerEngine,
     modulus: ModulusRef<'_>,
-    [bases, exponents]: [&[&[Limb]]; 2],
+    mut terms: Vec<[&[Limb]; 2]>,
     out: &mut [Limb],
 ) {
-    let lengths = || exponents.iter().map(|exponent| length(exponent));
-    let bits = lengths().max().unwrap_or(0);
+    terms.retain(|[_, exponent]| length(exponent) > 0);
     let mut power = Secret::new(vec![Limb::ZERO; out.len()]);
     scrubbed(|| modulus.enter(&[Limb::ONE], &mut power));
-    if bits == 0 {
-        return scrubbed(|| modulus.mul(&[Limb::ONE], &power, out));
+    if terms.len() < engine.fewest_for_buckets(modulus.bits()) {
+        share_squarings(engine, modulus, terms, &mut power);
+    } else {
+        fill_buckets(engine, modulus, &terms, &mut power);
     }
-    if bases.len() < FEWEST_TERMS {
-        share_squarings(engine, modulus, [bases, exponents], bits, &mut power);
-        return scrubbed(|| modulus.mul(&[Limb::ONE], &power, out));
-    }
+    scrubbed(|| modulus.mul(&[Limb::ONE], &power, out));
+}
+
+/// Multiplies `power`, in Montgomery form, by a product of many powers, by buckets.
+fn fill_buckets(
+    engine: &dyn PowerEngine,
+    modulus: ModulusRef<'_>,
+    terms: &[[&[Limb]; 2]],
+    power: &mut [Limb],
+) {
+    let (bases, exponents): (Vec<_>, Vec<_>) = terms.iter().map(|[x, y]| (*x, *y)).unzip();
+    let lengths = || exponents.iter().map(|exponent| length(exponent));
+    let bits = lengths().max().expect("a term");
     let window = window_bits(lengths().map(u64::from).sum(), bits);
     let sets = bits.div_ceil(window) as usize;
-    let in_memory = sets.min(((2 * bases.len()) >> window).max(PARTS));
+    let in_memory = sets.min(((2 * bases.len()) >> window).max(FEWEST_SETS));
     let at_a_time = (NUMBERS / bases.len()).clamp(1, in_memory);
 
     let limbs = engine.table_form(modulus.bits()).limbs;
     let numbers = |count: usize| Secret::new(vec![0; count * limbs]);
     let [mut one, mut forms] = [1, bases.len()].map(numbers);
     engine.enter(modulus, &[&[Limb::ONE]], &mut one);
-    engine.enter(modulus, bases, &mut forms);
+    engine.enter(modulus, &bases, &mut forms);
     let mut collection = Collection {
         engine,
         modulus,
-        exponents,
+        exponents: &exponents,
         window,
         limbs,
         bases: forms,
@@ -90,41 +105,56 @@ pub(crate) fn product(
             collection.fill(first..end.min(first + at_a_time), begin);
         }
         let totals = collection.totals(end - begin, &one);
-        combine(modulus, &totals, window, &mut power);
+        combine(modulus, &totals, window, power);
         end = begin;
     }
-    scrubbed(|| modulus.mul(&[Limb::ONE], &power, out));
 }
 
 /// Multiplies `power`, in Montgomery form, by products of a few powers each, which share their
-/// squarings.
+/// squarings. No exponent is 0.
 fn share_squarings(
     engine: &dyn PowerEngine,
     modulus: ModulusRef<'_>,
-    [bases, exponents]: [&[&[Limb]]; 2],
-    bits: u32,
+    mut terms: Vec<[&[Limb]; 2]>,
     power: &mut [Limb],
 ) {
-    let size = bases.len().div_ceil(PARTS);
-    let parts = bases.len().div_ceil(size);
-    // The last part is filled with powers of 1 to the 0.
-    let limbs = bits.div_ceil(Limb::BITS) as usize;
-    let mut padded = vec![Limb::ZERO; parts * size * limbs];
-    for (padded, exponent) in padded.chunks_exact_mut(limbs).zip(exponents) {
-        let pairs = padded.iter_mut().zip(*exponent);
-        pairs.for_each(|(padded, limb)| *padded = *limb);
+    if terms.is_empty() {
+        return;
     }
-    let bases = bases.iter().copied().chain(iter::repeat(&[Limb::ONE][..]));
-    let terms = bases.zip(padded.chunks_exact(limbs));
-    let terms: Vec<_> = terms.map(|(base, exponent)| [base, exponent]).collect();
-    let mut products = Secret::new(vec![Limb::ZERO; parts * power.len()]);
-    engine.multi_powers(MultiPowers {
-        moduli: &vec![modulus; parts],
-        terms: &terms,
-        exponent_bits: &vec![bits; size],
-        out: &mut products.chunks_exact_mut(power.len()).collect::<Vec<_>>(),
-    });
-    combine(modulus, &products, 0, power);
+    // Exponents of about one length are computed together.
+    terms.sort_by_cached_key(|[_, exponent]| Reverse(length(exponent)));
+    let lengths = terms.iter().map(|[_, exponent]| length(exponent));
+    let products = lengths.map(|bits| bits.div_ceil(BITS_A_PRODUCT) as usize);
+    let threads = engine.threads_for(modulus.bits(), products.sum());
+    let at_a_time = engine.lanes() * threads;
+    let rounds = terms.len().div_ceil(at_a_time * MOST_TERMS);
+    for terms in terms.chunks(terms.len().div_ceil(rounds)) {
+        let size = terms.len().div_ceil(at_a_time);
+        let parts = terms.len().div_ceil(size);
+        // A part takes every `parts`th term, the longest exponents first.
+        let longest = terms.iter().step_by(parts);
+        let bits: Vec<_> = longest.map(|[_, exponent]| length(exponent)).collect();
+        let limbs = bits[0].div_ceil(Limb::BITS) as usize;
+        // The last terms may be powers of 1 to the 0.
+        let mut padded = vec![Limb::ZERO; parts * bits.len() * limbs];
+        for (padded, [_, exponent]) in padded.chunks_exact_mut(limbs).zip(terms) {
+            let pairs = padded.iter_mut().zip(*exponent);
+            pairs.for_each(|(padded, limb)| *padded = *limb);
+        }
+        let term = |i: usize| {
+            let base = terms.get(i).map_or(&[Limb::ONE][..], |[base, _]| *base);
+            [base, &padded[i * limbs..][..limbs]]
+        };
+        let of_part = |part: usize| (part..parts * bits.len()).step_by(parts).map(term);
+        let mut products = Secret::new(vec![Limb::ZERO; parts * power.len()]);
+        engine.multi_powers(MultiPowers {
+            moduli: &vec![modulus; parts],
+            terms: &(0..parts).flat_map(of_part).collect::<Vec<_>>(),
+            exponent_bits: &bits,
+            out: &mut products.chunks_exact_mut(power.len()).collect::<Vec<_>>(),
+        });
+        combine(modulus, &products, 0, power);
+    }
 }
 
 /// The length of a digit that takes least time for exponents of up to `bits` bits, and of

@@ -23,6 +23,21 @@ pub trait PowerEngine: Sync {
     /// Computes powers by a table of this representation.
     fn fixed_powers(&self, powers: FixedPowers<'_, '_>);
 
+    /// How many products of powers a thread computes at the same time.
+    fn lanes(&self) -> usize {
+        1
+    }
+
+    /// How many threads to divide a product of powers among, if it takes `products` products of
+    /// numbers of `bits` bits, and squarings on each thread.
+    fn threads_for(&self, _bits: u32, _products: usize) -> usize {
+        1
+    }
+
+    /// From how many powers on buckets take less time than shared squarings, for a product modulo a
+    /// number of `bits` bits. See [`MultiExpVartime`](crate::MultiExpVartime).
+    fn fewest_for_buckets(&self, bits: u32) -> usize;
+
     /// Computes products of powers.
     fn multi_powers(&self, powers: MultiPowers<'_, '_>);
 

@@ -41,6 +41,11 @@ impl PowerEngine for Serial {
         scrubbed(|| fixed_powers(powers));
     }
 
+    /// Measured at 256 to 2048 bits.
+    fn fewest_for_buckets(&self, _: u32) -> usize {
+        40
+    }
+
     fn multi_powers(&self, powers: MultiPowers<'_, '_>) {
         scrubbed(|| multi_powers(powers));
     }

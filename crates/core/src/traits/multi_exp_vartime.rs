@@ -17,8 +17,9 @@ use crate::width::{MAX_BITS, check_widths, place, width};
 /// The method is Pippenger's ("On the evaluation of powers and related problems", FOCS 1976), as in
 /// Bernstein, Doumen, Lange and Oosterwijk, "Faster batch forgery identification" (INDOCRYPT 2012).
 /// With 128-bit exponents a term costs about 24 products if there are 1,024 of them, and 15 if
-/// there are 16,384. A power by itself takes 128 squarings and some 40 products. Fewer than 192
-/// terms share squarings, as with [`BatchMultiExp`](crate::BatchMultiExp).
+/// there are 16,384. A power by itself takes 128 squarings and some 40 products. Fewer terms share
+/// squarings, as with [`BatchMultiExp`](crate::BatchMultiExp), if that takes less time on the
+/// backend at the width of the modulus. An exponent of 0 costs nothing.
 ///
 /// The order of operations and the memory that is read reveal the exponents. They do not depend on
 /// the bases and the modulus, which may be secret. Never pass a secret exponent.
@@ -45,7 +46,8 @@ pub trait MultiExpVartime: HasPowerEngine {
     /// For n terms with exponents of up to b bits, and digits of w bits, there are about
     /// `b/w * (n + 2^(w+1))` products and b squarings, fewer if most exponents are shorter. The
     /// products use lanes and threads; the squarings run on the calling thread. The fastest w is
-    /// chosen. Temporary memory holds about 4n numbers, and at most 6,144 more.
+    /// chosen. Temporary memory holds about 4n numbers, and at most 6,144 more. Terms that share
+    /// squarings take memory for up to 10,240 numbers on each thread.
     ///
     /// # Errors
     ///
@@ -61,14 +63,15 @@ pub trait MultiExpVartime: HasPowerEngine {
         for (index, (base, _)) in terms.iter().enumerate() {
             check_widths(index, width(modulus), width(*base), MAX_BITS)?;
         }
-        let bases: Vec<_> = terms.iter().map(|(base, _)| base.as_limbs()).collect();
-        let exponents = terms.iter().map(|(_, exponent)| exponent.as_limbs());
-        let exponents: Vec<_> = exponents.collect();
+        let terms = terms.iter();
+        let terms: Vec<_> = terms
+            .map(|(base, exponent)| [base.as_limbs(), exponent.as_limbs()])
+            .collect();
         let mut out = U::zero_like(modulus);
         buckets::product(
             self.power_engine(),
             ModulusRef::of(params),
-            [&bases, &exponents],
+            terms,
             place(&mut out, modulus),
         );
         Ok(out)

@@ -149,6 +149,14 @@ impl<L: FixedBaseLanes + Sync, R: Lanes + Sync> PowerEngine for LaneEngine<L, R>
         fixed_base::powers(self.lanes, powers);
     }
 
+    fn lanes(&self) -> usize {
+        L::COUNT
+    }
+
+    fn fewest_for_buckets(&self, bits: u32) -> usize {
+        (self.profile.fewest_for_buckets)(bits)
+    }
+
     fn multi_powers(&self, powers: MultiPowers<'_, '_>) {
         multi_exp::powers(self.lanes, powers);
     }

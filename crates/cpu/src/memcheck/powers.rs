@@ -203,6 +203,10 @@ impl PowerEngine for LeaksByAddress {
         }
     }
 
+    fn fewest_for_buckets(&self, _: u32) -> usize {
+        unreachable!("only powers by tables are computed")
+    }
+
     fn multi_powers(&self, _: MultiPowers<'_, '_>) {
         unreachable!("only powers by tables are computed")
     }

@@ -12,7 +12,7 @@ use super::Parallel;
 const MIN_WORD_PRODUCTS: usize = 1 << 16;
 
 /// Full vectors of every backend.
-pub(super) const LANES: usize = 8;
+const LANES: usize = 8;
 
 impl<U, B> BatchModMul<U> for Parallel<B>
 where
@@ -58,11 +58,15 @@ where
 /// bits. It is a quarter of the fair share, so that an interrupted thread delays the others little,
 /// but at least the work that is worth waking a thread for.
 pub(super) fn share(threads: usize, bits: u32, len: usize) -> usize {
+    let quarter = len.div_ceil(4 * threads).max(1);
+    quarter.max(least_products(bits)).next_multiple_of(LANES)
+}
+
+/// The least number of products of up to `bits` bits that a thread takes at a time.
+pub(super) fn least_products(bits: u32) -> usize {
     // Wider ones are refused later.
     let words = bits.clamp(1, MAX_BITS).div_ceil(64) as usize;
-    let least = MIN_WORD_PRODUCTS.div_ceil(words * words);
-    let quarter = len.div_ceil(4 * threads).max(1);
-    quarter.max(least).next_multiple_of(LANES)
+    MIN_WORD_PRODUCTS.div_ceil(words * words)
 }
 
 #[cfg(test)]

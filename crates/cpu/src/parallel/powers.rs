@@ -10,7 +10,11 @@ use batch_modexp_core::powers::{
 use crypto_bigint::Limb;
 
 use super::Parallel;
-use super::mul::{LANES, share};
+use super::mul::{least_products, share};
+
+/// The least work of a thread for a product of powers, in least shares of products: each thread
+/// computes all squarings besides.
+const MIN_SHARES: usize = 8;
 
 impl<B: HasPowerEngine + Sync> HasPowerEngine for Parallel<B> {
     fn power_engine(&self) -> &dyn PowerEngine {
@@ -45,6 +49,20 @@ impl<B: HasPowerEngine + Sync> PowerEngine for Parallel<B> {
                 out,
             });
         });
+    }
+
+    fn lanes(&self) -> usize {
+        self.inner.power_engine().lanes()
+    }
+
+    fn threads_for(&self, bits: u32, products: usize) -> usize {
+        (products / (MIN_SHARES * least_products(bits))).clamp(1, self.threads())
+    }
+
+    /// Shared squarings gain more from threads: the last steps of buckets take one thread. Measured
+    /// with two threads.
+    fn fewest_for_buckets(&self, bits: u32) -> usize {
+        self.threads() * self.inner.power_engine().fewest_for_buckets(bits)
     }
 
     fn multi_powers(&self, powers: MultiPowers<'_, '_>) {
@@ -123,10 +141,11 @@ impl<B: HasPowerEngine + Sync> PowerEngine for Parallel<B> {
     }
 }
 
-impl<B> Parallel<B> {
+impl<B: HasPowerEngine + Sync> Parallel<B> {
     /// A share of whole vectors for each thread.
     fn full_share(&self, len: usize) -> usize {
-        len.div_ceil(self.threads()).max(1).next_multiple_of(LANES)
+        let share = len.div_ceil(self.threads()).max(1);
+        share.next_multiple_of(self.lanes())
     }
 
     /// Computes shares on all threads.
@@ -138,5 +157,26 @@ impl<B> Parallel<B> {
             compute(share);
             Ok::<(), Infallible>(())
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use batch_modexp_core::Serial;
+
+    #[test]
+    fn few_products_stay_on_one_thread() {
+        let parallel = Parallel::with_threads(Serial, 4.try_into().unwrap()).unwrap();
+        for (bits, products, expected) in [
+            (2048, 0, 1),
+            (2048, 1000, 1),
+            (2048, 1024, 2),
+            (2048, 100_000, 4),
+            (256, 60_000, 1),
+        ] {
+            let threads = parallel.threads_for(bits, products);
+            assert_eq!(threads, expected, "{products} of {bits} bits");
+        }
     }
 }
