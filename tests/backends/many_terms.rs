@@ -9,14 +9,15 @@ use num_bigint::{BigRng010 as _, BigUint};
 use crate::edge_cases::{all_ones, moduli, power_of_two, rng};
 use crate::reference::{boxed_params, to_big, to_boxed, to_fixed};
 
-/// With this many terms each has its own place in a bucket; with fewer, squarings are shared.
+/// With this many terms some engines use buckets, all of them on one thread from 2048 bits on. With
+/// fewer terms they share squarings.
 const MANY: usize = 192;
 
 /// Bases and exponents.
 type Terms = Vec<(BigUint, BigUint)>;
 
 /// Random terms with bases of `width` bits, some of them edge cases, and exponents of up to `bits`
-/// bits.
+/// bits. No base shares a factor with the modulus, so that no factor of the product hides another.
 fn terms(rng: &mut ChaCha20Rng, count: usize, modulus: &BigUint, width: u32, bits: u32) -> Terms {
     let bases = [
         1u8.into(),
@@ -25,29 +26,33 @@ fn terms(rng: &mut ChaCha20Rng, count: usize, modulus: &BigUint, width: u32, bit
         all_ones(width),
     ];
     let exponents = [
+        all_ones(bits),
         BigUint::ZERO,
         1u8.into(),
         power_of_two(bits - 1),
-        all_ones(bits),
     ];
     let term = |i: usize| {
         let base = match i % 7 {
-            0 => bases[i / 7 % bases.len()].clone(),
+            3 => bases[i / 7 % bases.len()].clone(),
             _ => rng.random_biguint(width.into()),
         };
-        // A factor of 0 would hide all others.
-        let base = match (&base % modulus).bits() {
-            0 => 1u8.into(),
-            _ => base,
+        let base = match base.modinv(modulus) {
+            Some(_) => base,
+            None => 2u8.into(),
         };
         let exponent = match i % 5 {
-            0 => exponents[i / 5 % exponents.len()].clone(),
+            4 => exponents[i / 5 % exponents.len()].clone(),
             // Of differing lengths.
-            rest => rng.random_biguint(u64::from(bits) * rest as u64 / 4),
+            rest => rng.random_biguint(u64::from(bits) * (4 - rest as u64) / 4),
         };
         (base, exponent)
     };
     (0..count).map(term).collect()
+}
+
+/// A random odd number of exactly `width` bits.
+fn random_modulus(rng: &mut ChaCha20Rng, width: u32) -> BigUint {
+    rng.random_biguint(width.into()) | power_of_two(width - 1) | BigUint::from(1u8)
 }
 
 fn expected(terms: &Terms, modulus: &BigUint) -> BigUint {
@@ -60,7 +65,7 @@ fn expected(terms: &Terms, modulus: &BigUint) -> BigUint {
 }
 
 #[track_caller]
-fn check(backend: &impl MultiExpVartime, terms: &Terms, modulus: &BigUint, width: u32) {
+fn check(backend: &impl MultiExpVartime, terms: &Terms, modulus: &BigUint, width: u32) -> BigUint {
     let params = boxed_params(modulus, width);
     let numbers = terms.iter().enumerate().map(|(i, (base, exponent))| {
         // Exponents of any width. A base may be narrower than the modulus.
@@ -75,27 +80,35 @@ fn check(backend: &impl MultiExpVartime, terms: &Terms, modulus: &BigUint, width
         .map(|(base, exponent)| (base, exponent))
         .collect();
     let product = backend.multi_exp_vartime(&batch, params.as_ref()).unwrap();
+    let expected = expected(terms, modulus);
     assert_eq!(
         to_big(&product),
-        expected(terms, modulus),
+        expected,
         "{} terms, modulus {modulus:x}",
         terms.len()
     );
     assert_eq!(product.bits_precision(), width);
+    expected
 }
 
-/// The same, and the product is not 0, as that of a wrong factor could be too.
+/// The same, and the product is neither 0 nor 1, as that of wrong factors could be too.
 #[track_caller]
-fn check_not_zero(backend: &impl MultiExpVartime, terms: &Terms, modulus: &BigUint, width: u32) {
-    assert_ne!(expected(terms, modulus), BigUint::ZERO);
-    check(backend, terms, modulus, width);
+fn check_nontrivial(backend: &impl MultiExpVartime, terms: &Terms, modulus: &BigUint, width: u32) {
+    let product = check(backend, terms, modulus, width);
+    assert!(product > BigUint::from(1u8), "{} terms", terms.len());
 }
 
 /// Runs all tests of this file.
 pub fn all(backend: &impl MultiExpVartime) {
     numbers_of_terms(backend);
     edge_cases(backend);
+    single_terms(backend);
+    duplicates(backend);
+    wide_moduli(backend);
+    thousands(backend);
     lengths(backend);
+    mixed_lengths(backend);
+    exponents_of_zero(backend);
     one_long_exponent(backend);
     fixed_width(backend);
     bad_input_is_an_error(backend);
@@ -103,9 +116,10 @@ pub fn all(backend: &impl MultiExpVartime) {
 
 fn numbers_of_terms(backend: &impl MultiExpVartime) {
     let mut rng = rng();
-    let modulus = rng.random_biguint(256) | power_of_two(255) | BigUint::from(1u8);
-    for count in [0, 1, 2, 7, 8, 9, 64, MANY - 1, MANY, 300, 5000] {
-        check_not_zero(
+    let modulus = random_modulus(&mut rng, 256);
+    check(backend, &Terms::new(), &modulus, 256);
+    for count in [1, 2, 7, 8, 9, 16, 17, 64, MANY - 1, MANY, 300, 5000] {
+        check_nontrivial(
             backend,
             &terms(&mut rng, count, &modulus, 256, 128),
             &modulus,
@@ -114,13 +128,15 @@ fn numbers_of_terms(backend: &impl MultiExpVartime) {
     }
 }
 
-/// More sets of buckets than are in memory at a time.
+/// In buckets, these are more sets than are in memory at a time.
 fn one_long_exponent(backend: &impl MultiExpVartime) {
     let mut rng = rng();
-    let modulus = rng.random_biguint(128) | power_of_two(127) | BigUint::from(1u8);
-    let mut terms = terms(&mut rng, MANY, &modulus, 128, 24);
-    terms[100].1 = rng.random_biguint(10_000);
-    check_not_zero(backend, &terms, &modulus, 128);
+    let modulus = random_modulus(&mut rng, 2048);
+    for count in [20, 3 * MANY] {
+        let mut terms = terms(&mut rng, count, &modulus, 2048, 24);
+        terms[10].1 = rng.random_biguint(10_000);
+        check_nontrivial(backend, &terms, &modulus, 2048);
+    }
 }
 
 fn edge_cases(backend: &impl MultiExpVartime) {
@@ -128,12 +144,9 @@ fn edge_cases(backend: &impl MultiExpVartime) {
     for width in [64, 192, 1024, 2048] {
         for modulus in moduli(&mut rng, width) {
             for count in [5, MANY + 3] {
-                check(
-                    backend,
-                    &terms(&mut rng, count, &modulus, width, 70),
-                    &modulus,
-                    width,
-                );
+                let terms = terms(&mut rng, count, &modulus, width, 70);
+                let product = check(backend, &terms, &modulus, width);
+                assert!(product > BigUint::from(1u8) || modulus.bits() < 16);
             }
         }
         // Every number in one bucket, none in any, and a single factor of 0.
@@ -149,24 +162,116 @@ fn edge_cases(backend: &impl MultiExpVartime) {
     }
 }
 
-fn lengths(backend: &impl MultiExpVartime) {
+fn single_terms(backend: &impl MultiExpVartime) {
     let mut rng = rng();
-    let modulus = rng.random_biguint(512) | power_of_two(511) | BigUint::from(1u8);
-    for bits in [1, 2, 13, 63, 64, 65, 256, 700] {
-        for count in [6, MANY + 20] {
-            check_not_zero(
-                backend,
-                &terms(&mut rng, count, &modulus, 512, bits),
-                &modulus,
-                512,
-            );
+    for width in [64, 256, 2048, 3072] {
+        let modulus = random_modulus(&mut rng, width);
+        for bits in [1, 5, 64, 65, 300] {
+            let exponent = rng.random_biguint(bits - 1) | power_of_two(bits as u32 - 1);
+            // Powers of 0, 0 and 1.
+            for base in [BigUint::ZERO, modulus.clone(), &modulus + 1u8] {
+                check(backend, &vec![(base, exponent.clone())], &modulus, width);
+            }
+            for base in [
+                &modulus - 2u8,
+                all_ones(width),
+                rng.random_biguint(width.into()),
+            ] {
+                let terms = vec![(base, exponent.clone())];
+                check_nontrivial(backend, &terms, &modulus, width);
+            }
         }
     }
 }
 
+/// Equal terms, and terms with equal bases.
+fn duplicates(backend: &impl MultiExpVartime) {
+    let mut rng = rng();
+    let modulus = random_modulus(&mut rng, 512);
+    for count in [20, MANY + 50] {
+        let mut terms = vec![terms(&mut rng, 1, &modulus, 512, 100).remove(0); count];
+        check_nontrivial(backend, &terms, &modulus, 512);
+        for (_, exponent) in &mut terms[count / 2..] {
+            *exponent = rng.random_biguint(90);
+        }
+        check_nontrivial(backend, &terms, &modulus, 512);
+    }
+}
+
+fn wide_moduli(backend: &impl MultiExpVartime) {
+    let mut rng = rng();
+    for width in [3072, 4096] {
+        let modulus = random_modulus(&mut rng, width);
+        for (count, bits) in [(1, 200), (3, 130), (9, 30), (17, 20), (MANY, 8)] {
+            let terms = terms(&mut rng, count, &modulus, width, bits);
+            check_nontrivial(backend, &terms, &modulus, width);
+        }
+    }
+}
+
+fn lengths(backend: &impl MultiExpVartime) {
+    let mut rng = rng();
+    for (width, many) in [(512, MANY + 20), (2048, 2 * MANY + 20)] {
+        let modulus = random_modulus(&mut rng, width);
+        for bits in [1, 2, 13, 63, 64, 65, 256, 700] {
+            for count in [6, many] {
+                let terms = terms(&mut rng, count, &modulus, width, bits);
+                check_nontrivial(backend, &terms, &modulus, width);
+            }
+        }
+    }
+}
+
+/// Enough terms for buckets on every engine, also on two threads.
+fn thousands(backend: &impl MultiExpVartime) {
+    let mut rng = rng();
+    for (width, count) in [(256, 25_000), (1024, 1600)] {
+        let modulus = random_modulus(&mut rng, width);
+        let terms = terms(&mut rng, count, &modulus, width, 40);
+        check_nontrivial(backend, &terms, &modulus, width);
+    }
+}
+
+/// Neighbouring exponents of very different lengths, 0 among them.
+fn mixed_lengths(backend: &impl MultiExpVartime) {
+    let mut rng = rng();
+    let modulus = random_modulus(&mut rng, 512);
+    for lengths in [&[3, 0, 700, 64, 128, 0, 65, 1][..], &[0, 0, 128, 0, 0]] {
+        for count in [5, 10, 33, 100, MANY - 1, MANY + 60, 2 * MANY] {
+            let mut terms = terms(&mut rng, count, &modulus, 512, 1);
+            for ((_, exponent), length) in terms.iter_mut().zip(lengths.iter().cycle()) {
+                *exponent = rng.random_biguint(*length);
+            }
+            check_nontrivial(backend, &terms, &modulus, 512);
+        }
+    }
+}
+
+fn exponents_of_zero(backend: &impl MultiExpVartime) {
+    let mut rng = rng();
+    let modulus = random_modulus(&mut rng, 256);
+    for count in [1, 9, MANY, 2 * MANY] {
+        let random = || (rng.random_biguint(256), BigUint::ZERO);
+        let mut terms: Terms = std::iter::repeat_with(random).take(count).collect();
+        let product = check(backend, &terms, &modulus, 256);
+        assert_eq!(product, 1u8.into());
+        // 0^0 is 1.
+        terms[0].0 = BigUint::ZERO;
+        check(backend, &terms, &modulus, 256);
+        terms.push((rng.random_biguint(256), rng.random_biguint(40)));
+        check_nontrivial(backend, &terms, &modulus, 256);
+    }
+    check(
+        backend,
+        &vec![(BigUint::ZERO, BigUint::ZERO)],
+        &1u8.into(),
+        256,
+    );
+}
+
 fn fixed_width(backend: &impl MultiExpVartime) {
     let mut rng = rng();
-    let modulus = rng.random_biguint(1024) | power_of_two(1023) | BigUint::from(1u8);
+    let modulus = random_modulus(&mut rng, 1024);
     let terms = terms(&mut rng, 200, &modulus, 1024, 128);
     let numbers: Vec<(U1024, U1024)> = terms
         .iter()
