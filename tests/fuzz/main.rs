@@ -13,6 +13,7 @@ use batch_modexp::backend::Serial;
 use batch_modexp::rsa::KeyFault;
 use batch_modexp::{BatchModExp, Error, ModExp};
 use crypto_bigint::{BoxedUint, Limb};
+use num_bigint::BigUint;
 use targets::decryption::Outcome;
 
 use mutation::Mutator;
@@ -143,6 +144,19 @@ fn decryption() {
 #[test]
 fn mod_exp() {
     run("mod_exp", 2000, targets::mod_exp::run);
+}
+
+#[test]
+fn multi_exp() {
+    let outcomes = run("multi_exp", 1000, targets::multi_exp::run);
+    let is_nontrivial = |outcome: &&Result<BigUint, Error>| {
+        outcome
+            .as_ref()
+            .is_ok_and(|product| *product > BigUint::from(1u8))
+    };
+    let nontrivial = outcomes.iter().filter(is_nontrivial).count();
+    assert!(2 * nontrivial > outcomes.len(), "{outcomes:?}");
+    assert!(outcomes.iter().any(Result::is_err), "no bad term");
 }
 
 #[test]

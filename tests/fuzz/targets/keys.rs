@@ -8,8 +8,9 @@ use std::sync::LazyLock;
 use batch_modexp::backend::{Cpu, Serial};
 use batch_modexp::rsa::KeyHandle;
 use batch_modexp::rsa::backend::RsaBackend;
-use batch_modexp::{BatchModExp, Error};
+use batch_modexp::{BatchModExp, Error, MultiExpVartime};
 use crypto_bigint::BoxedUint;
+use crypto_bigint::modular::BoxedMontyParams;
 use num_bigint::BigUint;
 use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
@@ -61,9 +62,27 @@ pub fn keys() -> &'static [TestKey] {
 }
 
 /// A backend for exponentiations and for RSA.
-pub trait Backend: BatchModExp<BoxedUint, Error = Error> + RsaBackend + Send + Sync {}
+pub trait Backend: BatchModExp<BoxedUint, Error = Error> + RsaBackend + Send + Sync {
+    /// See [`MultiExpVartime`].
+    fn multi_exp(
+        &self,
+        terms: &[(&BoxedUint, &BoxedUint)],
+        params: &BoxedMontyParams,
+    ) -> Result<BoxedUint, Error>;
+}
 
-impl<B: BatchModExp<BoxedUint, Error = Error> + RsaBackend + Send + Sync> Backend for B {}
+impl<B> Backend for B
+where
+    B: BatchModExp<BoxedUint, Error = Error> + MultiExpVartime + RsaBackend + Send + Sync,
+{
+    fn multi_exp(
+        &self,
+        terms: &[(&BoxedUint, &BoxedUint)],
+        params: &BoxedMontyParams,
+    ) -> Result<BoxedUint, Error> {
+        self.multi_exp_vartime(terms, params.as_ref())
+    }
+}
 
 /// The CPU backends, with their names.
 pub fn backends() -> &'static [(&'static str, Box<dyn Backend>)] {

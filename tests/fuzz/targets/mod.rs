@@ -8,6 +8,7 @@ pub mod key_components;
 pub mod key_import;
 pub mod keys;
 pub mod mod_exp;
+pub mod multi_exp;
 pub mod queue;
 pub mod rsasp1;
 pub mod sign_batch;

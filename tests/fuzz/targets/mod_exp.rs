@@ -192,11 +192,11 @@ impl Batch {
     }
 }
 
-fn boxed(value: &BigUint, width: u32) -> BoxedUint {
+pub fn boxed(value: &BigUint, width: u32) -> BoxedUint {
     BoxedUint::from_le_slice(&value.to_bytes_le(), width).unwrap()
 }
 
-fn big(value: &BoxedUint) -> BigUint {
+pub fn big(value: &BoxedUint) -> BigUint {
     let limbs = value.as_limbs().iter().rev();
     limbs.fold(BigUint::ZERO, |value, limb| (value << Limb::BITS) + limb.0)
 }
