@@ -5,7 +5,7 @@ use batch_modexp::rsa::{BatchDecryptor, KeyHandle, RsaesOaep, RsaesPkcs1v15};
 use batch_modexp::secret::Secret;
 use batch_modexp::{
     BatchFixedBaseExp, BatchFixedBaseExpVartime, BatchModExp, BatchModExpEach as _, BatchModMul,
-    BatchMultiExp, Error, ModExp, ModMul,
+    BatchMultiExp, Error, ModExp, ModMul, MultiExpVartime,
 };
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Odd, U1024};
@@ -144,7 +144,8 @@ where
         + BatchModMul<U1024, Error = Error>
         + BatchFixedBaseExp
         + BatchFixedBaseExpVartime
-        + BatchMultiExp,
+        + BatchMultiExp
+        + MultiExpVartime,
 {
     let case = fixed_case();
     let found = watch.found_in_freed_blocks(&case.needles, || case.compute(backend));
@@ -152,6 +153,11 @@ where
     assert!(case.is_right());
     let case = fixed_case();
     let found = watch.found_in_freed_blocks(&case.needles, || case.compute_by_table(backend));
+    assert_eq!(found, NOTHING);
+    assert!(case.is_right());
+    let case = fixed_case();
+    let needles = case.needles_of_products();
+    let found = watch.found_in_freed_blocks(&needles, || case.compute_products(backend));
     assert_eq!(found, NOTHING);
     assert!(case.is_right());
     let case = product_case();

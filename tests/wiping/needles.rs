@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use batch_modexp::rsa::KeyHandle;
 use batch_modexp::{
     BatchFixedBaseExp, BatchFixedBaseExpVartime, BatchModExp, BatchModMul, BatchMultiExp, Error,
-    ModExp, ModMul, ModMultiExp,
+    ModExp, ModMul, ModMultiExp, MultiExpVartime,
 };
 use crypto_bigint::modular::FixedMontyParams;
 use crypto_bigint::{Odd, U1024};
@@ -324,6 +324,25 @@ impl FixedCase {
         backend
             .batch_fixed_base_exp(&table, &self.exponents, U1024::BITS, &mut *out)
             .unwrap();
+    }
+
+    /// Computes the power as a product of few and of many powers with public exponents.
+    pub fn compute_products<B: MultiExpVartime>(&self, backend: &B) {
+        let mut out = self.out.lock().unwrap();
+        let mut terms = vec![(&U1024::ONE, &U1024::ONE); 1000];
+        terms[2] = (&self.base, &self.exponent);
+        for (out, count) in out.iter_mut().zip([3, 30, 1000]) {
+            *out = backend
+                .multi_exp_vartime(&terms[..count], &self.params)
+                .unwrap();
+        }
+    }
+
+    /// The needles without the exponent, which such a product takes for public, and the result,
+    /// which it returns.
+    pub fn needles_of_products(&self) -> Vec<Needle> {
+        let is_secret = |needle: &&Needle| !["exponent", "result"].contains(&needle.name);
+        self.needles.iter().filter(is_secret).cloned().collect()
     }
 
     /// Whether the results are right. Not for the thread that computes, whose stack is searched.

@@ -9,6 +9,7 @@ use batch_modexp::backend::Serial;
 use batch_modexp::rsa::backend::RsaBackend;
 use batch_modexp::{
     BatchFixedBaseExp, BatchFixedBaseExpVartime, BatchModExp, BatchModMul, BatchMultiExp, Error,
+    MultiExpVartime,
 };
 use crypto_bigint::U1024;
 
@@ -92,6 +93,7 @@ where
         + BatchFixedBaseExp
         + BatchFixedBaseExpVartime
         + BatchMultiExp
+        + MultiExpVartime
         + Copy
         + Send
         + 'static,
@@ -106,6 +108,11 @@ where
     let stack = stack_after(Box::new(move || case.compute_by_table(&backend)));
     assert!(case.is_right());
     let left = left_on(&stack, &case.needles);
+    assert!(left.is_empty(), "left on the stack: {left:?}");
+    let case: &_ = Box::leak(Box::new(fixed_case()));
+    let stack = stack_after(Box::new(move || case.compute_products(&backend)));
+    assert!(case.is_right());
+    let left = left_on(&stack, &case.needles_of_products());
     assert!(left.is_empty(), "left on the stack: {left:?}");
     let case: &_ = Box::leak(Box::new(product_case()));
     let stack = stack_after(Box::new(move || case.compute(&backend)));
