@@ -65,7 +65,7 @@ fn checked(
     })
 }
 
-/// What `write` writes to the slots of such items.
+/// The outputs of such items that `write` writes.
 fn outputs(
     key: &KeyHandle,
     numbers: &[Limb],
