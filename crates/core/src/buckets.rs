@@ -18,8 +18,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
-use core::mem;
 use core::ops::Range;
+use core::{iter, mem};
 
 use crypto_bigint::{Limb, Word};
 
@@ -134,17 +134,18 @@ fn share_squarings(
         // A part takes every `parts`th term, the longest exponents first.
         let longest = terms.iter().step_by(parts);
         let bits: Vec<_> = longest.map(|[_, exponent]| length(exponent)).collect();
-        let limbs = bits[0].div_ceil(Limb::BITS) as usize;
         // The last terms may be powers of 1 to the 0.
-        let mut padded = vec![Limb::ZERO; parts * bits.len() * limbs];
-        for (padded, [_, exponent]) in padded.chunks_exact_mut(limbs).zip(terms) {
-            let pairs = padded.iter_mut().zip(*exponent);
-            pairs.for_each(|(padded, limb)| *padded = *limb);
-        }
-        let term = |i: usize| {
-            let base = terms.get(i).map_or(&[Limb::ONE][..], |[base, _]| *base);
-            [base, &padded[i * limbs..][..limbs]]
+        let term = |i: usize| terms.get(i).copied().unwrap_or([&[Limb::ONE], &[]]);
+        let padded = |i: usize| {
+            let limbs = bits[i / parts].div_ceil(Limb::BITS) as usize;
+            let exponent = term(i)[1].iter().copied();
+            exponent
+                .chain(iter::repeat(Limb::ZERO))
+                .take(limbs)
+                .collect()
         };
+        let padded: Vec<Vec<Limb>> = (0..parts * bits.len()).map(padded).collect();
+        let term = |i: usize| [term(i)[0], &padded[i]];
         let of_part = |part: usize| (part..parts * bits.len()).step_by(parts).map(term);
         let mut products = Secret::new(vec![Limb::ZERO; parts * power.len()]);
         engine.multi_powers(MultiPowers {

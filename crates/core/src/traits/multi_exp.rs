@@ -50,7 +50,7 @@ impl<U: Unsigned> Copy for ModMultiExp<'_, U> {}
 /// their squarings. Serves verification of proofs, vector commitments, and threshold signatures.
 ///
 /// A product of two powers takes 0.6 to 0.8 times as long as two powers; one of eight powers takes
-/// 0.35 to 0.5 times as long as eight. For fixed bases, tables take less time:
+/// 0.35 to 0.55 times as long as eight. For fixed bases, tables take less time:
 /// [`BatchFixedBaseExp`](crate::BatchFixedBaseExp).
 ///
 /// ```

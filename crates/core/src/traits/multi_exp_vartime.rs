@@ -16,8 +16,8 @@ use crate::width::{MAX_BITS, check_widths, place, width};
 ///
 /// The method is Pippenger's ("On the evaluation of powers and related problems", FOCS 1976), as in
 /// Bernstein, Doumen, Lange and Oosterwijk, "Faster batch forgery identification" (INDOCRYPT 2012).
-/// With 128-bit exponents a term costs about 24 products if there are 1,024 of them, and 15 if
-/// there are 16,384. A power by itself takes 128 squarings and some 40 products. Fewer terms share
+/// With 128-bit exponents, a term then costs about 24 products if there are 1,024 of them, and 15
+/// if there are 16,384. A power by itself takes 128 squarings and some 40 products. Fewer terms share
 /// squarings, as with [`BatchMultiExp`](crate::BatchMultiExp), if that takes less time on the
 /// backend at the width of the modulus. An exponent of 0 costs nothing.
 ///
@@ -43,11 +43,11 @@ pub trait MultiExpVartime: HasPowerEngine {
     /// than the modulus, and an exponent may have any width. Without terms the product is `1 mod
     /// modulus`. The result gets the width of the modulus.
     ///
-    /// For n terms with exponents of up to b bits, and digits of w bits, there are about
-    /// `b/w * (n + 2^(w+1))` products and b squarings, fewer if most exponents are shorter. The
-    /// products use lanes and threads; the squarings run on the calling thread. The fastest w is
+    /// By Pippenger's method, for n terms with exponents of up to b bits, and digits of w bits, there
+    /// are about `b/w * (n + 2^(w+1))` products and b squarings, fewer if most exponents are shorter.
+    /// The products use lanes and threads; the squarings run on the calling thread. The fastest w is
     /// chosen. Temporary memory holds about 4n numbers, and at most 6,144 more. Terms that share
-    /// squarings take memory for up to 10,240 numbers on each thread.
+    /// squarings take memory for up to 10,500 numbers on each thread, and squarings on all of them.
     ///
     /// # Errors
     ///

@@ -152,7 +152,8 @@ pub(super) fn public_exponent(backend: &impl BatchModExpVartime, bits: u32) {
     set_modulus_undefined(ModulusRef::of(params.as_ref()), false);
 }
 
-/// Computes a product of few powers and one of many, with public exponents.
+/// Computes a product of few powers and one of many, with public exponents. Some engines would use
+/// buckets only for more, so their products are computed by themselves too.
 pub(super) fn many_powers(backend: &impl MultiExpVartime, bits: u32) {
     let mut random = Random(9);
     let params = params(&mut random, bits);
@@ -169,6 +170,21 @@ pub(super) fn many_powers(backend: &impl MultiExpVartime, bits: u32) {
     for terms in [&terms[..9], &terms] {
         black_box(backend.multi_exp_vartime(terms, params.as_ref()).unwrap());
     }
+    let (engine, modulus) = (backend.power_engine(), ModulusRef::of(params.as_ref()));
+    let limbs = engine.table_form(bits).limbs;
+    let numbers: Vec<_> = bases[..9].iter().map(BoxedUint::as_limbs).collect();
+    let mut forms = vec![0; 9 * limbs];
+    engine.enter(modulus, &numbers, &mut forms);
+    let mut products = vec![0; 8 * limbs];
+    engine.indexed_products(IndexedProducts {
+        modulus,
+        numbers: [&forms, &[]],
+        pairs: &[0, 1, 2, 3, 4, 5, 6, 7].map(|i| [i, i + 1]),
+        out: &mut products,
+    });
+    let mut out = vec![Limb::ZERO; 8 * modulus.limbs.len()];
+    engine.leave(modulus, &products, &mut out);
+    black_box(&out);
     set_modulus_undefined(ModulusRef::of(params.as_ref()), false);
 }
 
