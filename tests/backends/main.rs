@@ -7,6 +7,7 @@ macro_rules! simd_suites {
     };
 }
 
+#[allow(unused_macros)] // On targets without lanes.
 macro_rules! simd_suite {
     ($name:ident: $Backend:ident $suite:ident) => {
         $suite!($name if crate::need::available(

@@ -159,6 +159,7 @@ fn portable_backends() {
     check("parallel", &Parallel::with_threads(Serial, three).unwrap());
 }
 
+#[allow(unused_macros)] // On targets without lanes.
 macro_rules! simd_backend {
     ($name:ident: $Backend:ident) => {
         #[test]

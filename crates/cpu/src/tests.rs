@@ -1,5 +1,11 @@
 //! Products, powers and remainders of every engine, compared with num-bigint.
 
+// On targets without lanes.
+#![cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    allow(unused_macros, unused_mut)
+)]
+
 #[cfg(target_arch = "x86_64")]
 mod fixed_base;
 mod remainders;
