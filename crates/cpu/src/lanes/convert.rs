@@ -43,6 +43,21 @@ pub(super) fn of_lane<T>(group: &[T], lane: usize) -> &T {
     &group[lane.min(group.len() - 1)]
 }
 
+/// The number of each lane in a flat buffer, `size` limbs each. Unused lanes repeat the last one.
+pub(super) fn flat<'n>(numbers: &'n [Limb], size: usize) -> impl Fn(usize) -> &'n [Limb] {
+    let last = numbers.len() / size - 1;
+    move |lane| &numbers[lane.min(last) * size..][..size]
+}
+
+/// Sets every lane of a number to `2^bit`, which fits.
+pub(super) fn set_power_of_two<L: Lanes>(limbs: &mut [L::Limb], bit: u32) {
+    limbs.fill(L::ZERO);
+    let limb = &mut limbs[(bit / L::RADIX_BITS) as usize];
+    for lane in 0..L::COUNT {
+        L::set_lane(limb, lane, 1 << (bit % L::RADIX_BITS));
+    }
+}
+
 /// Cuts a number for each lane into limbs, times `2^shift`, by way of `words`.
 pub(super) fn import<'a, L: Lanes>(
     number: impl Fn(usize) -> &'a [Limb],

@@ -12,10 +12,10 @@ use batch_modexp_core::powers::{
 };
 use crypto_bigint::{Choice, Limb};
 
+use super::convert::flat;
 use super::fixed_base::{self, FixedBaseLanes};
 use super::mul::{self, Run};
 use super::public_exp::public_powers;
-use super::workspace::flat;
 use super::{Lanes, indexed, multi_exp, pow, powers_agree, reduce};
 use crate::profile::Profile;
 

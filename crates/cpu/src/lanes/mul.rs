@@ -22,9 +22,9 @@ use batch_modexp_core::{Error, ModMul};
 use crypto_bigint::{Limb, Unsigned};
 
 use super::Lanes;
-use super::convert::{MAX_COUNT, of_lane};
+use super::convert::{MAX_COUNT, flat, of_lane};
 use super::pow::groups;
-use super::workspace::{Operands, Workspace, flat};
+use super::workspace::{Operands, Workspace};
 
 /// Consecutive products with equally wide moduli, and the places of their results.
 ///

@@ -8,8 +8,8 @@ use batch_modexp_core::window::{Window, recode_into};
 use crypto_bigint::Limb;
 
 use super::Lanes;
-use super::convert::{MAX_COUNT, of_lane};
-use super::workspace::{Buffer, Operands, Workspace, flat, set_power_of_two};
+use super::convert::{MAX_COUNT, flat, of_lane, set_power_of_two};
+use super::workspace::{Buffer, Operands, Workspace};
 
 /// Computes powers on `lanes`.
 pub(crate) fn pow<L: Lanes>(lanes: L, powers: SecretPowers<'_>) {

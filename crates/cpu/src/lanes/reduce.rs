@@ -5,9 +5,9 @@ use batch_modexp_core::engine::Moduli;
 use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
 
-use super::convert::MAX_COUNT;
+use super::convert::{MAX_COUNT, flat, set_power_of_two};
 use super::pow::groups;
-use super::workspace::{Buffer, Workspace, flat, set_power_of_two};
+use super::workspace::{Buffer, Workspace};
 use super::{Lanes, Modulus};
 
 /// Bits of an operand above those of the modulus: one gives `R > 2 * BOUND^2 * 2^width`. A folded

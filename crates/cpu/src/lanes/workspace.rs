@@ -13,7 +13,9 @@ use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
 use zeroize::{ZeroizeOnDrop, optimization_barrier};
 
-use super::convert::{import, import_of_each, join, of_lane, reduce_once, store, to_plain};
+use super::convert::{
+    import, import_of_each, join, of_lane, reduce_once, set_power_of_two, store, to_plain,
+};
 use super::{Lanes, Modulus};
 
 /// Buffers for operands of `limbs` limbs. They are reused from group to group of a batch, and wiped
@@ -373,21 +375,6 @@ impl<T: Copy + Default> Drop for Buffer<T> {
 }
 
 impl<T: Copy + Default> ZeroizeOnDrop for Buffer<T> {}
-
-/// The number of each lane in a flat buffer, `size` limbs each. Unused lanes repeat the last one.
-pub(super) fn flat<'n>(numbers: &'n [Limb], size: usize) -> impl Fn(usize) -> &'n [Limb] {
-    let last = numbers.len() / size - 1;
-    move |lane| &numbers[lane.min(last) * size..][..size]
-}
-
-/// Sets every lane of a number to `2^bit`, which fits.
-pub(super) fn set_power_of_two<L: Lanes>(limbs: &mut [L::Limb], bit: u32) {
-    limbs.fill(L::ZERO);
-    let limb = &mut limbs[(bit / L::RADIX_BITS) as usize];
-    for lane in 0..L::COUNT {
-        L::set_lane(limb, lane, 1 << (bit % L::RADIX_BITS));
-    }
-}
 
 /// The moduli as plain limbs, plain limbs for export, and space for words or further plain limbs:
 /// see `convert`.
