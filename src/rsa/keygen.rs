@@ -6,6 +6,7 @@
 
 pub(in crate::rsa) mod candidates;
 mod export;
+mod gcd;
 pub(in crate::rsa) mod numbers;
 pub(in crate::rsa) mod primality;
 mod trial_division;

@@ -10,6 +10,7 @@ use crypto_bigint::{
 };
 
 use super::export::GeneratedKey;
+use super::gcd::gcd;
 use super::halve;
 use crate::rsa::key::{KeyHandle, RsaComponents};
 use crate::rsa::limbs::limbs_to_octets;
@@ -82,7 +83,12 @@ impl WithLimbs for Primes<'_> {
             half
         };
         let (half_p, half_q) = (half(&p), half(&q));
-        let divisor = gcd(&half_p, &half_q, self.p.bits_precision());
+        let divisor = gcd(
+            half_p.as_limbs(),
+            half_q.as_limbs(),
+            self.p.bits_precision(),
+        );
+        let divisor = Secret::new(load_limbs::<LIMBS>(&divisor));
         // The half is a multiple of the divisor, so multiplying by its inverse modulo a power of
         // two divides.
         let inverse = divisor.invert_mod2k(Uint::<LIMBS>::BITS);
@@ -140,50 +146,6 @@ fn plus_one_divided(mut number: Secret<Vec<Limb>>, factor: u32, e: u32) -> Secre
         (_, taken) = limb.carrying_mul_add(e, Limb::ZERO, Limb::ZERO);
     }
     number
-}
-
-/// Greatest common divisor of two odd numbers of at most `bits` bits, by Stein's algorithm with a
-/// fixed number of steps. (crypto-bigint's function ends in a branch on the result.)
-fn gcd<const LIMBS: usize>(a: &Uint<LIMBS>, b: &Uint<LIMBS>, bits: u32) -> Secret<Uint<LIMBS>> {
-    let (mut a, mut b) = (Secret::new(*a), Secret::new(*b));
-    let mut difference = Secret::new(Uint::<LIMBS>::ZERO);
-    // Each step removes a bit from one of them, while b stays odd, until a is 0 and b the result.
-    // While a is not 0, neither is longer than the bits that are left.
-    for left in (1..=2 * bits).rev() {
-        let size = LIMBS.min(left.div_ceil(Limb::BITS) as usize);
-        let (a, b) = (&mut a.as_mut_limbs()[..size], &mut b.as_mut_limbs()[..size]);
-        let difference = &mut difference.as_mut_limbs()[..size];
-        let is_odd = mask(a[0]);
-        // All ones if a is odd and less than b.
-        let mut is_less = false;
-        for i in 0..size {
-            let (rest, less) = a[i].0.overflowing_sub(b[i].0 & is_odd.0);
-            let (rest, less_by_borrow) = rest.overflowing_sub(is_less.into());
-            is_less = less | less_by_borrow;
-            difference[i].0 = rest;
-        }
-        let is_less = mask(Limb(is_less.into()));
-        // The smaller number to b, and half the distance to a.
-        for i in 0..size {
-            b[i] ^= (a[i] ^ b[i]) & is_less;
-        }
-        let mut carry = is_less.0 & 1 != 0;
-        for i in 0..size {
-            let (distance, carried) = (difference[i] ^ is_less).0.overflowing_add(carry.into());
-            carry = carried;
-            if i > 0 {
-                a[i - 1].0 |= distance << (Limb::BITS - 1);
-            }
-            a[i].0 = distance >> 1;
-        }
-    }
-    b
-}
-
-/// All ones if `limb` is odd. From a borrow itself the compiler would make a branch.
-fn mask(limb: Limb) -> Limb {
-    let bit = Choice::from_u8_lsb(limb.0 as u8 & 1).to_u8();
-    Limb(Word::from(bit).wrapping_neg())
 }
 
 /// Whether `|p - q|` is above `2^(bits - 100)` (FIPS 186-5, appendix A.1.3, step 5.5).
@@ -277,30 +239,6 @@ mod tests {
             assert_eq!(big(&numbers.d), expected, "{factor} {e}");
             assert_eq!(big(&numbers.n), p * q);
         }
-    }
-
-    #[test]
-    fn greatest_common_divisors() {
-        for (a, b, expected) in [
-            (1u32, 1u32, 1u32),
-            (1, 99, 1),
-            (105, 105, 105),
-            (3 * 5 * 7, 5 * 7 * 11, 35),
-            (u32::MAX, 65_537, 65_537),
-            (65_537, u32::MAX, 65_537),
-            (u32::MAX, u32::MAX - 2, 1),
-        ] {
-            assert_eq!(
-                *gcd(&U512::from(a), &U512::from(b), 32),
-                U512::from(expected)
-            );
-        }
-        let all_ones = U512::MAX;
-        assert_eq!(*gcd(&all_ones, &all_ones, 512), all_ones);
-        // 2^512 - 1 is a multiple of 2^256 - 1.
-        let half = all_ones.wrapping_shr_vartime(256);
-        assert_eq!(*gcd(&all_ones, &half, 512), half);
-        assert_eq!(*gcd(&half, &all_ones, 512), half);
     }
 
     #[test]
