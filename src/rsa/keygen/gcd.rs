@@ -15,10 +15,10 @@ const APPROXIMATION_BITS: u32 = 62;
 /// The greatest common divisor of `a` and `b`, odd numbers of at most `bits` bits, as wide as `a`.
 /// Constant-time: the number of steps depends only on `bits`.
 ///
-/// Source: T. Pornin, "Optimized Binary GCD for Modular Inversion" (2020), algorithm 2 with k = 31.
-/// The steps of the binary algorithm are found on approximations: the highest 32 and the lowest 30
-/// bits of each number. 30 of them, combined to factors, then update the numbers. (crypto-bigint's
-/// function ends in a branch on its result.)
+/// Source: T. Pornin, "Optimized Binary GCD for Modular Inversion" (2020), algorithm 2 with k = 31. An
+/// approximation has the highest 32 and the lowest 30 bits of a number. 30 steps of the binary
+/// algorithm on approximations give factors, which then update the numbers. (crypto-bigint's function
+/// ends in a branch on its result.)
 pub(super) fn gcd(a: &[Limb], b: &[Limb], bits: u32) -> Secret<Vec<Limb>> {
     let words = |limbs: &[Limb]| {
         let words = limbs.chunks((u64::BITS / Limb::BITS) as usize);
