@@ -47,11 +47,9 @@ mod keygen;
 mod limbs;
 #[cfg(all(test, feature = "std", feature = "rsa-compat", target_arch = "x86_64"))]
 mod memcheck;
-mod output;
 mod private_op;
 mod random;
 mod scheme;
-mod signature;
 mod signatures;
 mod signer;
 mod verifier;
@@ -74,8 +72,7 @@ pub use key::{EncryptionAlgorithm, decrypt_pkcs8};
 pub use key::{KeyFault, KeyHandle, PemBlock, PublicKey, Restriction, RsaComponents, decode_pem};
 pub use keygen::{GeneratedKey, KeyGenerator};
 pub use scheme::{AnyScheme, Pkcs1v15, Pss, Scheme};
-pub use signature::Signature;
-pub use signatures::{Ciphertexts, IntoSignatures, Iter, SecretOctets, Signatures};
+pub use signatures::{Ciphertexts, IntoSignatures, Iter, SecretOctets, Signature, Signatures};
 pub use signer::BatchSigner;
 pub use verifier::{BatchVerifier, Verdicts};
 

@@ -1,22 +1,25 @@
 //! RSA private and public operations on a backend.
 
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 #[cfg(feature = "std")]
-mod auto;
-#[cfg(feature = "cuda")]
-mod cuda;
-mod host;
-
+use alloc::vec::Vec;
 use core::fmt;
 use core::num::NonZeroUsize;
 
+#[cfg(feature = "std")]
+use batch_modexp_core::BatchModExp;
 use batch_modexp_core::Serial;
 use batch_modexp_core::engine::Engine;
 pub use batch_modexp_core::engine::SecretPowers;
 pub use batch_modexp_core::monty::ModulusRef;
+#[cfg(feature = "std")]
+use batch_modexp_cpu::{Cpu, Parallel};
+#[cfg(feature = "std")]
+use crypto_bigint::BoxedUint;
 
-use super::batch::Batch;
+pub use super::batch::Items;
 use super::error::Error;
-use super::output::Slots;
 use super::private_op;
 
 /// The most items that a thread computes at a time. More would not fit into a cache.
@@ -99,85 +102,7 @@ pub trait RsaBackend {
     }
 }
 
-/// Items for a backend to compute: private operations, or public ones (verification and
-/// encryption). Their keys share all public numbers except n.
-///
-/// Items can be [split](Self::split_at) like a slice, to divide them among threads or devices.
-pub struct Items<'a> {
-    pub(super) batch: Batch<'a>,
-    /// One for each item.
-    pub(super) slots: Slots<'a>,
-}
-
-impl<'a> Items<'a> {
-    /// The items of a batch, and a slot for each.
-    pub(super) fn new(batch: Batch<'a>, slots: Slots<'a>) -> Self {
-        Self { batch, slots }
-    }
-
-    /// The number of items.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.slots.len()
-    }
-
-    /// Whether there are no items.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Splits into the first `middle` items and the others.
-    ///
-    /// # Panics
-    ///
-    /// If there are fewer than `middle` items.
-    #[must_use]
-    pub fn split_at(self, middle: usize) -> (Self, Self) {
-        let (count, batch) = (self.len(), self.batch);
-        let (head, tail) = self.slots.split_at(middle);
-        (
-            Self::new(batch.range(0..middle), head),
-            Self::new(batch.range(middle..count), tail),
-        )
-    }
-
-    /// Splits into parts of `len` items; the last may have fewer.
-    ///
-    /// # Panics
-    ///
-    /// If `len` is 0.
-    pub fn chunks(self, len: usize) -> impl Iterator<Item = Self> {
-        assert!(len > 0, "parts of no items");
-        let mut rest = Some(self);
-        core::iter::from_fn(move || {
-            let items = rest.take().filter(|items| !items.is_empty())?;
-            let middle = len.min(items.len());
-            let (part, others) = items.split_at(middle);
-            rest = Some(others);
-            Some(part)
-        })
-    }
-
-    /// Borrows the same items for one attempt, so that another can follow.
-    #[must_use]
-    pub fn reborrow(&mut self) -> Items<'_> {
-        Items::new(self.batch, self.slots.reborrow())
-    }
-
-    /// The number of exponentiations for one item: two for private keys with CRT values, else one.
-    #[must_use]
-    pub fn exponentiations(&self) -> usize {
-        self.batch.class.exponentiations()
-    }
-
-    /// The width of the moduli of these exponentiations, in bits.
-    #[must_use]
-    pub fn exponentiation_bits(&self) -> u32 {
-        let class = &self.batch.class;
-        class.prime.map_or(class.n_width, |prime| prime.width)
-    }
-
+impl Items<'_> {
     /// Computes all items on the calling thread: secret exponentiations on `backend`, everything
     /// else on its [engine](RsaBackend::engine).
     ///
@@ -185,21 +110,14 @@ impl<'a> Items<'a> {
     ///
     /// [`Error::Rng`], and the errors of `backend`.
     pub fn compute_on<B: RsaBackend + ?Sized>(self, backend: &B) -> Result<(), Error> {
-        self.run(backend, ITEMS_AT_A_TIME)
+        let mut parts = self.chunks(ITEMS_AT_A_TIME);
+        parts.try_for_each(|part| part.compute_at_once(backend))
     }
 
-    /// Like [`compute_on`](Self::compute_on), `at_a_time` items at a time.
-    pub(super) fn run<B: RsaBackend + ?Sized>(
-        self,
-        backend: &B,
-        at_a_time: usize,
-    ) -> Result<(), Error> {
-        let HostEngine(engine) = backend.engine();
+    /// Computes all items together, as [`compute_on`](Self::compute_on).
+    fn compute_at_once<B: RsaBackend + ?Sized>(self, backend: &B) -> Result<(), Error> {
         let exponentiate = |powers: SecretPowers<'_>| backend.exponentiate(powers);
-        for part in self.chunks(at_a_time) {
-            private_op::run(engine, &exponentiate, part.batch, part.slots)?;
-        }
-        Ok(())
+        private_op::run(backend.engine().0, &exponentiate, self)
     }
 }
 
@@ -249,5 +167,164 @@ impl fmt::Debug for PerThread<'_> {
     }
 }
 
+/// The engines compute everything themselves, on flat numbers.
+macro_rules! on_engine {
+    ($backend:ty, $self:ident => $engine:expr) => {
+        impl RsaBackend for $backend {
+            fn exponentiate(
+                &$self,
+                powers: SecretPowers<'_>,
+            ) -> Result<(), batch_modexp_core::Error> {
+                $engine.pow(powers);
+                Ok(())
+            }
+
+            fn engine(&$self) -> HostEngine<'_> {
+                HostEngine($engine)
+            }
+        }
+    };
+}
+
+on_engine!(Serial, self => self);
+#[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
+on_engine!(batch_modexp_cpu::Fma, self => self.engine());
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+on_engine!(batch_modexp_cpu::Ifma, self => self.engine());
+#[cfg(feature = "std")]
+on_engine!(batch_modexp_cpu::AnyEngine, self => self);
+
+/// Implements a backend by another one, such as a pointer by what it points to.
+macro_rules! forward {
+    ([$($generics:tt)*] $backend:ty, $self:ident => $to:expr) => {
+        impl<$($generics)*> $crate::rsa::backend::RsaBackend for $backend {
+            fn exponentiate(
+                &$self,
+                powers: $crate::rsa::backend::SecretPowers<'_>,
+            ) -> Result<(), batch_modexp_core::Error> {
+                $to.exponentiate(powers)
+            }
+
+            fn compute(
+                &$self,
+                items: $crate::rsa::backend::Items<'_>,
+            ) -> Result<(), $crate::rsa::Error> {
+                $to.compute(items)
+            }
+
+            fn engine(&$self) -> $crate::rsa::backend::HostEngine<'_> {
+                $to.engine()
+            }
+
+            fn per_thread(&$self) -> Option<$crate::rsa::backend::PerThread<'_>> {
+                $to.per_thread()
+            }
+
+            fn per_host_thread(&$self) -> Option<$crate::rsa::backend::PerThread<'_>> {
+                $to.per_host_thread()
+            }
+        }
+    };
+}
+
+forward!([B: RsaBackend + ?Sized] &B, self => (**self));
+forward!([B: RsaBackend + ?Sized] Arc<B>, self => (**self));
+forward!([B: RsaBackend + ?Sized] Box<B>, self => (**self));
+
+/// Each thread computes its share, private operations from the encoded messages to the check.
+#[cfg(feature = "std")]
+impl<B: RsaBackend + BatchModExp<BoxedUint> + Sync> RsaBackend for Parallel<B> {
+    fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), batch_modexp_core::Error> {
+        let count = powers.moduli.len();
+        let bits = powers.moduli.first().map_or(0, ModulusRef::bits);
+        let share = share(self, count, bits, 1);
+        let mut rest = Some(powers);
+        let shares = core::iter::from_fn(|| {
+            let powers = rest.take().filter(|rest| !rest.moduli.is_empty())?;
+            let middle = share.min(powers.moduli.len());
+            let (powers, others) = powers.split_at(middle);
+            rest = Some(others);
+            Some(powers)
+        });
+        let shares: Vec<_> = shares.collect();
+        let shares = shares.into_iter().enumerate();
+        self.workers().each_share(shares, |(i, powers)| {
+            let done = self.inner().exponentiate(powers);
+            done.map_err(|error| error.in_batch_at(i * share))
+        })
+    }
+
+    fn compute(&self, items: Items<'_>) -> Result<(), Error> {
+        let share = match items.batch.class.is_private {
+            true => {
+                let bits = items.exponentiation_bits();
+                share(self, items.len(), bits, items.exponentiations())
+            }
+            false => public_share(self.threads(), &items),
+        };
+        let shares: Vec<_> = items.chunks(share).collect();
+        self.workers()
+            .each_share(shares.into_iter(), |items| self.inner().compute(items))
+    }
+
+    fn engine(&self) -> HostEngine<'_> {
+        self.inner().engine()
+    }
+
+    fn per_thread(&self) -> Option<PerThread<'_>> {
+        let threads = NonZeroUsize::new(self.threads())?;
+        Some(PerThread {
+            backend: self.inner(),
+            threads,
+            granularity: BatchModExp::<BoxedUint>::granularity(self.inner()),
+        })
+    }
+}
+
+/// How many of `count` items a thread takes at a time. An item has `exponentiations`.
+///
+/// Few shares, because each prepares its moduli once. A share has at most [`ITEMS_AT_A_TIME`]
+/// items, and a multiple of those that the backend computes at a time, or fewer if the last
+/// thread then ends sooner.
+#[cfg(feature = "std")]
+fn share<B: BatchModExp<BoxedUint>>(
+    backend: &Parallel<B>,
+    count: usize,
+    bits: u32,
+    exponentiations: usize,
+) -> usize {
+    let at_a_time = BatchModExp::<BoxedUint>::granularity(backend.inner());
+    let most = count.div_ceil(backend.threads());
+    let most = most.clamp(1, ITEMS_AT_A_TIME);
+    let most = most.next_multiple_of(at_a_time.div_ceil(exponentiations));
+    backend.share(count, most, |items| {
+        BatchModExp::<BoxedUint>::relative_time(backend.inner(), bits, items * exponentiations)
+    })
+}
+
+/// The number of public operations that a thread takes at a time.
+///
+/// A quarter of the fair share, so that an interrupted thread delays the others little. At
+/// least about 50 microseconds of work, the time to wake another thread.
+#[cfg(feature = "std")]
+fn public_share(threads: usize, items: &Items<'_>) -> usize {
+    /// Fills the vectors of every engine.
+    const LANES: usize = 8;
+    /// With e = 65537 an operation is about 20 products of 64-bit words for each pair of words.
+    const MIN_WORD_PRODUCTS: usize = (1 << 16) / 20;
+    let words = items.exponentiation_bits().div_ceil(64).max(1) as usize;
+    let least = MIN_WORD_PRODUCTS.div_ceil(words * words);
+    let quarter = items.len().div_ceil(4 * threads).min(ITEMS_AT_A_TIME);
+    quarter.max(least).next_multiple_of(LANES)
+}
+
+#[cfg(feature = "std")]
+forward!([] Cpu, self => self.parallel());
+
+// They implement backends with the macro.
+#[cfg(feature = "std")]
+mod auto;
+#[cfg(feature = "cuda")]
+mod cuda;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! Batches: items with keys of one class, where their numbers come from, and where results go.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::ptr;
@@ -7,6 +8,7 @@ use core::ptr;
 use batch_modexp_core::engine::Exponent;
 use batch_modexp_core::monty::ModulusRef;
 use crypto_bigint::{Choice, CtEq, Limb};
+use zeroize::Zeroize;
 
 use super::error::Error;
 use super::key::{KeyHandle, KeyParts, Private};
@@ -203,15 +205,14 @@ impl Source for Blocks<'_, '_> {
     }
 }
 
-/// Items with keys of one class, grouped by key. A range of them is a batch too.
+/// The inputs of items with keys of one class, grouped by key. A range of them is a batch too.
 #[derive(Clone, Copy)]
 pub(super) struct Batch<'a> {
     pub(super) class: KeyClass<'a>,
     pub(super) keys: &'a [&'a KeyParts],
-    /// The caller's positions of the items of all classes.
-    pub(super) positions: &'a Positions,
-    /// The index of the first of these items among those of all classes.
-    pub(super) first: usize,
+    /// The caller's positions of the items: the same list twice, so that a fault in one cannot give a
+    /// result to another item's caller.
+    pub(super) positions: [&'a [usize]; 2],
     pub(super) source: &'a dyn Source,
     pub(super) streams: &'a Streams,
     pub(super) is_blinded: bool,
@@ -222,49 +223,146 @@ impl Batch<'_> {
     pub(super) fn range(&self, range: Range<usize>) -> Self {
         Self {
             keys: &self.keys[range.clone()],
-            first: self.first + range.start,
+            positions: self.positions.map(|list| &list[range.clone()]),
             ..*self
         }
     }
 
-    /// The caller's position of an item, if the item has the caller's key for that position. So no
-    /// item is signed with a wrong key, even if a fault changes the list of keys or positions.
-    pub(super) fn position_with_key(&self, item: usize) -> Option<usize> {
-        let position = self.positions.of(self.first + item)?;
-        let is_same = ptr::eq(self.source.key(position), self.keys[item]);
-        is_same.then_some(position)
-    }
-
-    /// The index in the error of an item without a result.
-    pub(super) fn error_index(&self, item: usize) -> usize {
-        let number = self.first + item;
-        // The error of an item without a position is never returned to a caller.
-        self.positions.of(number).unwrap_or(number)
+    /// The caller's position of an item, if both lists agree and the item has the caller's key for
+    /// that position; otherwise a fault. So no item is signed with a wrong key, even if a fault
+    /// changes the list of keys or positions.
+    pub(super) fn position(&self, item: usize) -> Result<usize, Error> {
+        let [position, copy] = self.positions.map(|list| list[item]);
+        let is_certain = position == copy && ptr::eq(self.source.key(position), self.keys[item]);
+        is_certain.then_some(position).ok_or(self.fault(item))
     }
 
     pub(super) fn fault(&self, item: usize) -> Error {
-        let index = self.error_index(item);
+        let index = self.positions[0][item];
         Error::Fault { index }
     }
 }
 
-/// The caller's positions of sorted items.
-pub(super) enum Positions {
-    /// Items are in the caller's order: there is one key.
-    Same,
-    /// The same list twice, so that a fault in one cannot give a result to another item's caller.
-    Sorted([Vec<usize>; 2]),
+/// The length of an item's output in octets, or the item's error. An item without either is a
+/// [fault](Error::Fault).
+pub(super) type Outcome = Option<Result<usize, Box<Error>>>;
+
+/// Items for a backend to compute: private operations, or public ones (verification and
+/// encryption). Their keys share all public numbers except n.
+///
+/// Items can be [split](Self::split_at) like a slice, to divide them among threads or devices.
+pub struct Items<'a> {
+    pub(super) batch: Batch<'a>,
+    /// The octets of an item's output at most.
+    pub(super) stride: usize,
+    /// The outputs of the items, `stride` octets for each.
+    pub(super) octets: &'a mut [u8],
+    pub(super) outcomes: &'a mut [Outcome],
 }
 
-impl Positions {
-    /// The caller's position of an item, unless the two lists differ.
-    pub(super) fn of(&self, item: usize) -> Option<usize> {
-        match self {
-            Self::Same => Some(item),
-            Self::Sorted([positions, copy]) => {
-                let position = positions[item];
-                (position == copy[item]).then_some(position)
-            }
+impl<'a> Items<'a> {
+    /// The number of items.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.outcomes.len()
+    }
+
+    /// Whether there are no items.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Splits into the first `middle` items and the others.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer than `middle` items.
+    #[must_use]
+    pub fn split_at(self, middle: usize) -> (Self, Self) {
+        let (count, batch, stride) = (self.len(), self.batch, self.stride);
+        let (octets, other_octets) = self.octets.split_at_mut(middle * stride);
+        let (outcomes, other_outcomes) = self.outcomes.split_at_mut(middle);
+        let head = Self {
+            batch: batch.range(0..middle),
+            stride,
+            octets,
+            outcomes,
+        };
+        let tail = Self {
+            batch: batch.range(middle..count),
+            stride,
+            octets: other_octets,
+            outcomes: other_outcomes,
+        };
+        (head, tail)
+    }
+
+    /// Splits into parts of `len` items; the last may have fewer.
+    ///
+    /// # Panics
+    ///
+    /// If `len` is 0.
+    pub fn chunks(self, len: usize) -> impl Iterator<Item = Self> {
+        assert!(len > 0, "parts of no items");
+        let mut rest = Some(self);
+        core::iter::from_fn(move || {
+            let items = rest.take().filter(|items| !items.is_empty())?;
+            let middle = len.min(items.len());
+            let (part, others) = items.split_at(middle);
+            rest = Some(others);
+            Some(part)
+        })
+    }
+
+    /// Borrows the same items for one attempt, so that another can follow.
+    #[must_use]
+    pub fn reborrow(&mut self) -> Items<'_> {
+        Items {
+            batch: self.batch,
+            stride: self.stride,
+            octets: self.octets,
+            outcomes: self.outcomes,
         }
+    }
+
+    /// The number of exponentiations for one item: two for private keys with CRT values, else one.
+    #[must_use]
+    pub fn exponentiations(&self) -> usize {
+        self.batch.class.exponentiations()
+    }
+
+    /// The width of the moduli of these exponentiations, in bits.
+    #[must_use]
+    pub fn exponentiation_bits(&self) -> u32 {
+        let class = &self.batch.class;
+        class.prime.map_or(class.n_width, |prime| prime.width)
+    }
+
+    /// Has `write` fill up to `len` octets with an item's output; it returns the length of the output.
+    pub(super) fn write(
+        &mut self,
+        item: usize,
+        len: usize,
+        write: impl FnOnce(&mut [u8]) -> Result<usize, Error>,
+    ) {
+        let octets = &mut self.octets[item * self.stride..][..len];
+        let outcome = write(octets);
+        if outcome.is_err() {
+            octets.zeroize();
+        }
+        self.outcomes[item] = Some(outcome.map_err(Box::new));
+    }
+
+    /// Marks an item as failed.
+    pub(super) fn fail(&mut self, item: usize, error: Error) {
+        self.outcomes[item] = Some(Err(Box::new(error)));
+    }
+
+    /// Whether an item has failed its check.
+    #[cfg(feature = "cuda")]
+    pub(super) fn is_fault(&self, item: usize) -> bool {
+        let outcome = &self.outcomes[item];
+        matches!(outcome, Some(Err(error)) if matches!(**error, Error::Fault { .. }))
     }
 }

@@ -111,7 +111,7 @@ pub(super) enum Private {
 }
 
 /// The quintuple of RFC 8017, section 3.2, for two primes, with exponents less 1 (see
-/// `private_op/blinding.rs`). `p` and `q` are equally wide.
+/// `private_op.rs`). `p` and `q` are equally wide.
 pub(super) struct Crt {
     pub(super) p: Modulus,
     pub(super) q: Modulus,

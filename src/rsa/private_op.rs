@@ -4,53 +4,68 @@
 //! All numbers are secret. They are in flat buffers, one item after another, with as many limbs as
 //! the class has, least significant limb first. The keys' [class](super::batch::KeyClass) and order
 //! are public.
+//!
+//! # Blinding
+//!
+//! The base is blinded (Chaum, 1982; Kocher, 1996) without an inversion. The usual way divides
+//! `(m r^e)^d = m^d r` by r. Here the private operation is `m^d = f b^(d - 1)`, with the *base* b
+//! and the *factor* f:
+//!
+//! * unblinded, `f = b = m`;
+//! * blinded, for a fresh random r, `f = m r^(e - 1)` and `b = f r = m r^e`. The product is m^d,
+//!   because `r^(e - 1) r^(e (d - 1)) = r^(e d - 1) = 1` modulo p and modulo q, and so modulo n.
+//!
+//! The base is `m r^e`, as usual: a random number independent of m. Nothing is inverted. The
+//! exponent `d - 1` is d with its lowest bit cleared, because d, dP and dQ are odd: e times each of
+//! them is 1 modulo an even number.
 
-pub(super) mod blinding;
 mod crt;
 
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ptr;
 
-use batch_modexp_core::engine::{Comparison, Engine, Moduli, SecretPowers};
+use batch_modexp_core::engine::{Comparison, Engine, Exponent, Moduli, SecretPowers};
 use batch_modexp_core::secret::{Secret, reveal};
 use crypto_bigint::Limb;
+use rand_core::TryRng;
 
-use self::blinding::{Blinded, BlindingNumbers};
-use super::batch::{Batch, moduli};
+use super::batch::{Batch, Items, KeyClass, moduli};
 use super::error::Error;
-use super::key::Crt;
+use super::key::{Crt, KeyParts};
 use super::limbs::{is_below, octets_to_limbs, write_octets};
-use super::output::Slots;
+use super::random::{Randomness, draw_below};
 
 /// Exponentiates on a backend. Its results are not trusted.
 pub(super) type Exponentiate<'a> =
     &'a dyn Fn(SecretPowers<'_>) -> Result<(), batch_modexp_core::Error>;
 
-/// Computes the items of `batch` on the calling thread: secret exponentiations with `exponentiate`,
-/// everything else on `engine`.
+/// Computes all items on the calling thread: secret exponentiations with `exponentiate`, everything
+/// else on `engine`.
 ///
 /// # Errors
 ///
-/// [`Error::Rng`], and the error of `exponentiate`. An item that cannot be encoded, or whose result
-/// is wrong, has its error in its slot.
+/// [`Error::Rng`], and the error of `exponentiate`. An item that cannot be encoded has its own error,
+/// also then. So has one whose result is wrong.
 pub(super) fn run(
     engine: &dyn Engine,
     exponentiate: Exponentiate<'_>,
-    batch: Batch<'_>,
-    slots: Slots<'_>,
+    items: Items<'_>,
 ) -> Result<(), Error> {
+    let batch = items.batch;
     let encoded = EncodedItems::new(batch)?;
-    match batch.class.is_private {
-        true => {
-            let results = private_op(engine, exponentiate, &encoded)?;
-            encoded.check(engine, &results, slots);
+    if batch.class.is_private {
+        match private_op(engine, exponentiate, &encoded) {
+            Ok(results) => encoded.check(engine, &results, items),
+            Err(error) => {
+                encoded.write_errors(items);
+                return Err(error.into());
+            }
         }
-        false => {
-            let (n, e) = (moduli(batch.keys), batch.class.exponent());
-            let results = engine.public_powers(&n, e, &encoded.ems);
-            encoded.write_public(&results, slots);
-        }
+    } else {
+        let (n, e) = (moduli(batch.keys), batch.class.exponent());
+        let results = engine.public_powers(&n, e, &encoded.ems);
+        encoded.write_public(&results, items);
     }
     Ok(())
 }
@@ -106,6 +121,45 @@ fn secret_powers(
     Ok(out)
 }
 
+/// The random numbers of blinded items, in flat buffers.
+pub(in crate::rsa) struct BlindingNumbers {
+    /// A random number for each item, from 1 to n - 1.
+    pub(in crate::rsa) r: Secret<Vec<Limb>>,
+    /// Random numbers for the check of keys with primes: one for the p of each item, then one for
+    /// the q of each.
+    pub(in crate::rsa) masks: Secret<Vec<u16>>,
+}
+
+impl BlindingNumbers {
+    /// Draws fresh numbers for items of `keys`, which have the class `class`.
+    ///
+    /// Fails with [`Error::Rng`] if the generator fails.
+    fn draw(
+        class: &KeyClass<'_>,
+        keys: &[&KeyParts],
+        randomness: &mut Randomness,
+    ) -> Result<Self, Error> {
+        let limbs = class.limbs();
+        let mut r = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
+        let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
+        for (key, r) in keys.iter().zip(r.chunks_exact_mut(limbs)) {
+            let n = key.n().limbs;
+            draw_below(n, key.n_bits, randomness, &mut octets[..key.size()], r)?;
+        }
+        let mut masks = Secret::new(vec![0; class.prime.map_or(0, |_| 2 * keys.len())]);
+        for mask in &mut *masks {
+            *mask = randomness.try_next_u32()? as u16;
+        }
+        Ok(Self { r, masks })
+    }
+}
+
+/// Bases b and factors f: see the [module](self).
+pub(in crate::rsa) struct Blinded {
+    pub(in crate::rsa) bases: Secret<Vec<Limb>>,
+    pub(in crate::rsa) factors: Secret<Vec<Limb>>,
+}
+
 /// Encoded messages of a batch, and their blinding numbers if it is blinded. Wiped on drop.
 ///
 /// For public operations an encoded message is the number to be raised to e.
@@ -127,18 +181,15 @@ impl<'a> EncodedItems<'a> {
         let accepted = batch.source.accepted();
         let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
         for ((item, key), em) in keys.iter().enumerate().zip(ems.chunks_exact_mut(limbs)) {
-            let Some(position) = batch.position_with_key(item) else {
-                errors.push(Some(batch.fault(item)));
-                continue;
-            };
             let octets = &mut octets[..key.size()];
-            let encoded = batch.source.encode(position, &mut randomness, octets);
-            let encoded = encoded.and_then(|()| {
+            let encoded = batch.position(item).and_then(|position| {
+                let encoded = batch.source.encode(position, &mut randomness, octets);
+                encoded.map_err(|error| error.at(position))?;
                 octets_to_limbs(octets, em);
                 // A check modulo p and q would not notice a number above n.
                 match reveal(accepted.includes(em, key.n().limbs)) {
                     true => Ok(()),
-                    false => Err(accepted.error(octets.len())),
+                    false => Err(accepted.error(octets.len()).at(position)),
                 }
             });
             errors.push(match encoded {
@@ -146,7 +197,7 @@ impl<'a> EncodedItems<'a> {
                 Err(Error::Rng) => return Err(Error::Rng),
                 Err(error) => {
                     em.fill(Limb::ZERO);
-                    Some(error.at(position))
+                    Some(error)
                 }
             });
         }
@@ -162,68 +213,84 @@ impl<'a> EncodedItems<'a> {
         })
     }
 
-    /// Writes the results that have passed to their slots, decoded by the source.
+    /// Writes the results that have passed to the outputs of their items, decoded by the source.
     ///
     /// # Panics
     ///
-    /// If there is not one slot and one result for each item.
-    fn write(self, results: &[Limb], passed: &[bool], mut slots: Slots<'_>) {
+    /// If there is not one output and one result for each item.
+    fn write(self, results: &[Limb], passed: &[bool], mut items: Items<'_>) {
         let Self { batch, errors, .. } = self;
         let (count, limbs) = (batch.keys.len(), batch.class.limbs());
         assert_eq!(results.len(), count * limbs, "a result for each item");
-        assert_eq!(slots.len(), count, "a slot for each item");
+        assert_eq!(items.len(), count, "an output for each item");
         let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
-        let items = batch.keys.iter().zip(results.chunks_exact(limbs));
-        let items = items.zip(errors).zip(passed).enumerate();
-        for (item, (((key, result), error), passed)) in items {
-            if let Some(error) = error {
-                slots.fail(item, error);
-                continue;
-            }
-            let Some(position) = batch.position_with_key(item).filter(|_| *passed) else {
-                slots.fail(item, batch.fault(item));
-                continue;
-            };
+        let results = batch.keys.iter().zip(results.chunks_exact(limbs));
+        let results = results.zip(errors).zip(passed).enumerate();
+        for (item, (((key, result), error), passed)) in results {
             let octets = &mut octets[..key.size()];
-            write_octets(result, octets);
-            slots.write(item, batch.source.output_len(key), |output| {
+            items.write(item, batch.source.output_len(key), |output| {
+                let position = match (error, passed) {
+                    (Some(error), _) => return Err(error),
+                    (None, false) => return Err(batch.fault(item)),
+                    (None, true) => batch.position(item)?,
+                };
+                write_octets(result, octets);
                 let len = batch.source.decode(position, octets, output);
                 len.map_err(|error| error.at(position))
             });
         }
     }
+
+    /// Writes the errors of the items that could not be encoded.
+    fn write_errors(self, mut items: Items<'_>) {
+        for (item, error) in self.errors.into_iter().enumerate() {
+            if let Some(error) = error {
+                items.fail(item, error);
+            }
+        }
+    }
 }
 
 impl EncodedItems<'_> {
-    /// The bases and factors of the items: see [`blinding`].
+    /// The bases and factors of the items.
     pub(super) fn blind(&self, engine: &dyn Engine) -> Blinded {
-        let (class, n) = (&self.batch.class, moduli(self.batch.keys));
-        Blinded::new(engine, &n, class.e, &self.ems, self.blinding.as_ref())
+        let Some(BlindingNumbers { r, .. }) = &self.blinding else {
+            // Copies, because the check reads encoded messages that no backend has touched.
+            return Blinded {
+                bases: Secret::new(self.ems.to_vec()),
+                factors: Secret::new(self.ems.to_vec()),
+            };
+        };
+        let (n, e) = (moduli(self.batch.keys), self.batch.class.e);
+        // r^(e - 1)
+        let powers = engine.public_powers(&n, Exponent::one_less(e), r);
+        let factors = engine.products(&n, &self.ems, &powers);
+        let bases = engine.products(&n, &factors, r);
+        Blinded { bases, factors }
     }
 
     /// Checks results of private operations against the encoded messages, and writes those that have
-    /// passed to their slots, decoded by the source. This is the only path from a private operation
-    /// to the caller.
+    /// passed, decoded by the source. This is the only path from a private operation to the caller.
     ///
     /// # Panics
     ///
-    /// If there is not one slot and one result for each item.
-    pub(super) fn check(self, engine: &dyn Engine, results: &[Limb], slots: Slots<'_>) {
+    /// If there is not one output and one result for each item.
+    pub(super) fn check(self, engine: &dyn Engine, results: &[Limb], items: Items<'_>) {
         let passed = self.verdicts(engine, results);
-        self.write(results, &passed, slots);
+        self.write(results, &passed, items);
     }
 
-    /// Writes results of public operations, unchecked, to their slots, decoded by the source.
+    /// Writes results of public operations, unchecked, decoded by the source.
     ///
     /// # Panics
     ///
-    /// If a key is private, or there is not one slot and one result for each item.
-    pub(super) fn write_public(self, results: &[Limb], slots: Slots<'_>) {
+    /// If a key is private, or there is not one output and one result for each item.
+    pub(super) fn write_public(self, results: &[Limb], items: Items<'_>) {
         let mut runs = self.batch.keys.chunk_by(|a, b| ptr::eq(*a, *b));
         let are_public = runs.all(|run| run[0].private.is_none());
         assert!(are_public, "results of private keys must be checked");
-        let passed = vec![true; slots.len()];
-        self.write(results, &passed, slots);
+        let passed = vec![true; items.len()];
+        self.write(results, &passed, items);
     }
 
     /// Whether each result is below its modulus and its power of e equals the encoded message of

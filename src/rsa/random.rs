@@ -1,12 +1,17 @@
-//! Randomness for many threads from the caller's generator.
+//! Randomness for many threads from the caller's generator, and random numbers below n.
 
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use batch_modexp_core::secret::{Secret, reveal};
+use batch_modexp_core::width::scrubbed;
 use chacha20::ChaCha20Rng;
-use crypto_bigint::CtEq;
+use crypto_bigint::{CtEq, CtLt, Limb};
 use rand_core::{Rng, SeedableRng, TryCryptoRng, TryRng};
 
+use super::limbs::{is_below, octets_to_limbs};
 use crate::rsa::Error;
 
 /// Independent streams of random octets: ChaCha20 (RFC 8439) with one key of 256 bits from the
@@ -15,7 +20,8 @@ use crate::rsa::Error;
 /// The caller's generator is asked once for each batch, so neither its speed nor a lock around it
 /// matters. The streams are as strong as a cryptographic generator seeded with those 256 bits.
 pub(in crate::rsa) struct Streams {
-    seed: Option<Secret<[u8; 32]>>,
+    /// In the heap, because moving an array leaves a copy on the stack.
+    seed: Option<Secret<Vec<u8>>>,
     next: AtomicU32,
 }
 
@@ -23,22 +29,17 @@ impl Streams {
     /// Seeds the streams with 32 octets from `rng`. Fails with [`Error::Rng`] if `rng` fails, or if
     /// all octets are equal.
     pub(in crate::rsa) fn seeded<R: TryCryptoRng + ?Sized>(rng: &mut R) -> Result<Self, Error> {
-        let mut seed = Secret::new([0; 32]);
-        rng.try_fill_bytes(&mut *seed).map_err(|_| Error::Rng)?;
+        let mut seed = Secret::new(vec![0; 32]);
+        rng.try_fill_bytes(&mut seed).map_err(|_| Error::Rng)?;
         // A stuck generator repeats one octet; a sound one does so once in 2^248 times.
         let difference = seed.iter().fold(0, |bits, octet| bits | (octet ^ seed[0]));
-        if reveal(!difference.ct_eq(&0)) {
-            Ok(Self::of(seed))
-        } else {
-            Err(Error::Rng)
+        if reveal(difference.ct_eq(&0)) {
+            return Err(Error::Rng);
         }
-    }
-
-    fn of(seed: Secret<[u8; 32]>) -> Self {
-        Self {
+        Ok(Self {
             seed: Some(seed),
             next: AtomicU32::new(0),
-        }
+        })
     }
 
     /// Streams for batches that need no randomness: drawing from them is an error.
@@ -55,16 +56,19 @@ impl Streams {
         // Each part of a batch uses one stream and has at least one item, so batches have fewer
         // parts.
         assert!(number < u32::MAX, "the streams are used up");
-        Randomness(self.seed.as_ref().map(|seed| {
-            let mut stream = ChaCha20Rng::from_seed(**seed);
+        let stream = |seed: &Secret<Vec<u8>>| {
+            let mut key = [0; 32];
+            key.copy_from_slice(seed);
+            let mut stream = Box::new(ChaCha20Rng::from_seed(key));
             stream.set_stream(number.into());
             stream
-        }))
+        };
+        Randomness(self.seed.as_ref().map(|seed| scrubbed(|| stream(seed))))
     }
 }
 
 /// One of the [`Streams`], or none: then it fails with [`Error::Rng`].
-pub(in crate::rsa) struct Randomness(Option<ChaCha20Rng>);
+pub(in crate::rsa) struct Randomness(Option<Box<ChaCha20Rng>>);
 
 impl TryRng for Randomness {
     type Error = Error;
@@ -86,59 +90,44 @@ impl TryRng for Randomness {
 
 impl TryCryptoRng for Randomness {}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A generator of ascending octets.
-    struct Counter(u8);
-
-    impl TryRng for Counter {
-        type Error = Error;
-
-        fn try_next_u32(&mut self) -> Result<u32, Error> {
-            Err(Error::Rng)
+/// Draws a random number from 1 to n - 1, for an n of `n_bits` bits; `octets` is scratch memory as
+/// long as n.
+///
+/// Rejection sampling among numbers as long as n, at least half of which are below it. The highest
+/// limb decides nearly all rejections. Then only the first octets are drawn again, as many as a whole
+/// limb has; the others had no part in the rejection. The rejections say nothing about the accepted
+/// number, and are public.
+///
+/// Fails with [`Error::Rng`] if the generator fails, or if none of 128 candidates is accepted
+/// because it is stuck.
+pub(in crate::rsa) fn draw_below<R: TryCryptoRng + ?Sized>(
+    n: &[Limb],
+    n_bits: u32,
+    rng: &mut R,
+    octets: &mut [u8],
+    number: &mut [Limb],
+) -> Result<(), Error> {
+    const ATTEMPTS: u32 = 128;
+    let excess_bits = 8 * octets.len() as u32 - n_bits;
+    let highest = n.len() - 1;
+    let mut missing = octets.len();
+    for _ in 0..ATTEMPTS {
+        let filled = rng.try_fill_bytes(&mut octets[..missing]);
+        filled.map_err(|_| Error::Rng)?;
+        octets[0] &= 0xff >> excess_bits;
+        octets_to_limbs(octets, number);
+        if reveal(n[highest].ct_lt(&number[highest])) {
+            missing = Limb::BYTES;
+            continue;
         }
-
-        fn try_next_u64(&mut self) -> Result<u64, Error> {
-            Err(Error::Rng)
+        let bits = number.iter().fold(Limb::ZERO, |bits, limb| bits | *limb);
+        if reveal(is_below(number, n) & !bits.ct_eq(&Limb::ZERO)) {
+            return Ok(());
         }
-
-        fn try_fill_bytes(&mut self, octets: &mut [u8]) -> Result<(), Error> {
-            octets.fill_with(|| {
-                self.0 += 1;
-                self.0
-            });
-            Ok(())
-        }
+        missing = octets.len();
     }
-
-    impl TryCryptoRng for Counter {}
-
-    fn first_octets(streams: &Streams) -> [u8; 40] {
-        let mut octets = [0; 40];
-        streams.next().try_fill_bytes(&mut octets).unwrap();
-        octets
-    }
-
-    #[test]
-    fn streams_differ_and_follow_from_the_seed() {
-        let streams = Streams::seeded(&mut Counter(0)).unwrap();
-        let (first, second) = (first_octets(&streams), first_octets(&streams));
-        assert_ne!(first, second);
-        let again = Streams::seeded(&mut Counter(0)).unwrap();
-        assert_eq!(
-            [first_octets(&again), first_octets(&again)],
-            [first, second]
-        );
-        let other = Streams::seeded(&mut Counter(1)).unwrap();
-        assert_ne!(first_octets(&other), first);
-    }
-
-    #[test]
-    fn without_a_seed_there_is_none() {
-        let mut randomness = Streams::none().next();
-        assert!(randomness.try_fill_bytes(&mut [0; 4]).is_err());
-        assert!(randomness.try_next_u32().is_err() && randomness.try_next_u64().is_err());
-    }
+    Err(Error::Rng)
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,8 +7,9 @@ use super::batch::Source;
 use super::compute::compute;
 use super::key::{KeyHandle, KeyParts, Restriction};
 use super::random::{Randomness, Streams};
+use super::scheme::Content::{self, Digest, Message};
 use super::scheme::sealed::Sealed;
-use super::scheme::{AnyScheme, Content, Scheme, permit};
+use super::scheme::{AnyScheme, Scheme, permit};
 use super::signatures::Signatures;
 use crate::rsa::Error;
 
@@ -76,10 +77,8 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let (scheme, narrowest) = (&self.scheme, self.narrowest);
-        self.sign_items(rng, messages.len(), |i| {
-            let content = Content::Message(messages[i].as_ref());
-            (key, scheme, narrowest, content)
+        self.sign_all(rng, messages.len(), |i| {
+            (key, Message(messages[i].as_ref()))
         })
     }
 
@@ -97,11 +96,8 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let (scheme, narrowest) = (&self.scheme, self.narrowest);
-        self.sign_items(rng, messages.len(), |i| {
-            let (key, message) = &messages[i];
-            let content = Content::Message(message.as_ref());
-            (*key, scheme, narrowest, content)
+        self.sign_all(rng, messages.len(), |i| {
+            (messages[i].0, Message(messages[i].1.as_ref()))
         })
     }
 
@@ -121,11 +117,7 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
-        let (scheme, narrowest) = (&self.scheme, self.narrowest);
-        self.sign_items(rng, digests.len(), |i| {
-            let content = Content::Digest(digests[i].as_ref());
-            (key, scheme, narrowest, content)
-        })
+        self.sign_all(rng, digests.len(), |i| (key, Digest(digests[i].as_ref())))
     }
 
     /// Signs digests, each with its own key. The keys may differ in size.
@@ -142,11 +134,22 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         M: AsRef<[u8]> + Sync,
         R: TryCryptoRng + ?Sized,
     {
+        self.sign_all(rng, digests.len(), |i| {
+            (digests[i].0, Digest(digests[i].1.as_ref()))
+        })
+    }
+
+    /// Signs the content that `item` returns for each of `count` positions, with the key beside it.
+    fn sign_all<'s, R: TryCryptoRng + ?Sized>(
+        &self,
+        rng: &mut R,
+        count: usize,
+        item: impl Fn(usize) -> (&'s KeyHandle, Content<'s>) + Sync,
+    ) -> Result<Signatures, Error> {
         let (scheme, narrowest) = (&self.scheme, self.narrowest);
-        self.sign_items(rng, digests.len(), |i| {
-            let (key, digest) = &digests[i];
-            let content = Content::Digest(digest.as_ref());
-            (*key, scheme, narrowest, content)
+        self.sign_items(rng, count, |i| {
+            let (key, content) = item(i);
+            (key, scheme, narrowest, content)
         })
     }
 
@@ -203,8 +206,8 @@ impl<B: RsaBackend> BatchSigner<B, AnyScheme> {
     {
         self.sign_items(rng, messages.len(), |i| {
             let (key, scheme, message) = &messages[i];
-            let content = Content::Message(message.as_ref());
-            (*key, scheme, scheme.narrowest(), content)
+            let message = Message(message.as_ref());
+            (*key, scheme, scheme.narrowest(), message)
         })
     }
 
@@ -224,8 +227,8 @@ impl<B: RsaBackend> BatchSigner<B, AnyScheme> {
     {
         self.sign_items(rng, digests.len(), |i| {
             let (key, scheme, digest) = &digests[i];
-            let content = Content::Digest(digest.as_ref());
-            (*key, scheme, scheme.narrowest(), content)
+            let digest = Digest(digest.as_ref());
+            (*key, scheme, scheme.narrowest(), digest)
         })
     }
 }

@@ -4,12 +4,12 @@ use core::fmt;
 
 use super::backend::RsaBackend;
 use super::batch::{Accepted, Source, copy_block};
-use super::compute::compute;
+use super::compute::{Outputs, compute};
 use super::key::{KeyParts, PublicKey, Restriction};
-use super::output::Outputs;
 use super::random::{Randomness, Streams};
+use super::scheme::Content::{self, Digest, Message};
 use super::scheme::sealed::Sealed;
-use super::scheme::{AnyScheme, Content, Scheme};
+use super::scheme::{AnyScheme, Scheme};
 use crate::rsa::Error;
 
 /// Verifies batches of signatures with a backend and a scheme (RFC 8017, section 8).
@@ -83,11 +83,9 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         M: AsRef<[u8]> + Sync,
         T: AsRef<[u8]> + Sync,
     {
-        let (scheme, narrowest) = (&self.scheme, self.narrowest);
-        self.verdicts(signed.len(), |i| {
+        self.verify_all(signed.len(), |i| {
             let (message, signature) = &signed[i];
-            let content = Content::Message(message.as_ref());
-            (key, scheme, narrowest, content, signature.as_ref())
+            (key, Message(message.as_ref()), signature.as_ref())
         })
     }
 
@@ -101,11 +99,9 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         M: AsRef<[u8]> + Sync,
         T: AsRef<[u8]> + Sync,
     {
-        let (scheme, narrowest) = (&self.scheme, self.narrowest);
-        self.verdicts(signed.len(), |i| {
+        self.verify_all(signed.len(), |i| {
             let (key, message, signature) = &signed[i];
-            let content = Content::Message(message.as_ref());
-            (*key, scheme, narrowest, content, signature.as_ref())
+            (*key, Message(message.as_ref()), signature.as_ref())
         })
     }
 
@@ -125,11 +121,9 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         M: AsRef<[u8]> + Sync,
         T: AsRef<[u8]> + Sync,
     {
-        let (scheme, narrowest) = (&self.scheme, self.narrowest);
-        self.verdicts(signed.len(), |i| {
+        self.verify_all(signed.len(), |i| {
             let (digest, signature) = &signed[i];
-            let content = Content::Digest(digest.as_ref());
-            (key, scheme, narrowest, content, signature.as_ref())
+            (key, Digest(digest.as_ref()), signature.as_ref())
         })
     }
 
@@ -146,11 +140,23 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         M: AsRef<[u8]> + Sync,
         T: AsRef<[u8]> + Sync,
     {
-        let (scheme, narrowest) = (&self.scheme, self.narrowest);
-        self.verdicts(signed.len(), |i| {
+        self.verify_all(signed.len(), |i| {
             let (key, digest, signature) = &signed[i];
-            let content = Content::Digest(digest.as_ref());
-            (*key, scheme, narrowest, content, signature.as_ref())
+            (*key, Digest(digest.as_ref()), signature.as_ref())
+        })
+    }
+
+    /// Verifies the signature that `item` returns for each of `count` positions, with the key and the
+    /// content beside it.
+    fn verify_all<'s>(
+        &self,
+        count: usize,
+        item: impl Fn(usize) -> (&'s PublicKey, Content<'s>, &'s [u8]) + Sync,
+    ) -> Result<Verdicts, Error> {
+        let (scheme, narrowest) = (&self.scheme, self.narrowest);
+        self.verdicts(count, |i| {
+            let (key, content, signature) = item(i);
+            (key, scheme, narrowest, content, signature)
         })
     }
 
@@ -188,14 +194,9 @@ impl<B: RsaBackend> BatchVerifier<B, AnyScheme> {
     {
         self.verdicts(signed.len(), |i| {
             let (key, scheme, message, signature) = &signed[i];
-            let content = Content::Message(message.as_ref());
-            (
-                *key,
-                scheme,
-                scheme.narrowest(),
-                content,
-                signature.as_ref(),
-            )
+            let narrowest = scheme.narrowest();
+            let message = Message(message.as_ref());
+            (*key, scheme, narrowest, message, signature.as_ref())
         })
     }
 
@@ -214,14 +215,9 @@ impl<B: RsaBackend> BatchVerifier<B, AnyScheme> {
     {
         self.verdicts(signed.len(), |i| {
             let (key, scheme, digest, signature) = &signed[i];
-            let content = Content::Digest(digest.as_ref());
-            (
-                *key,
-                scheme,
-                scheme.narrowest(),
-                content,
-                signature.as_ref(),
-            )
+            let narrowest = scheme.narrowest();
+            let digest = Digest(digest.as_ref());
+            (*key, scheme, narrowest, digest, signature.as_ref())
         })
     }
 }

@@ -1,7 +1,6 @@
 //! The choice between processor and GPUs for RSA operations.
 
 use super::RsaBackend;
-use super::host::forward;
 #[cfg(feature = "cuda")]
 use super::{HostEngine, Items, ModulusRef, PerThread, SecretPowers};
 use crate::backend::Auto;

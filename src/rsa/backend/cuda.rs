@@ -21,9 +21,7 @@ use crate::backend::cuda::runtime::pipeline::Destination;
 use crate::rsa::batch::{Batch, KeyClass};
 use crate::rsa::error::Error;
 use crate::rsa::key::{KeyHandle, KeyParts};
-use crate::rsa::output::Slots;
-use crate::rsa::private_op::EncodedItems;
-use crate::rsa::private_op::blinding::Blinded;
+use crate::rsa::private_op::{Blinded, EncodedItems};
 
 /// Items at a time for keys without CRT kernels; enough for the exponentiations to fill a device.
 const MAX_ITEMS_THROUGH_HOST: usize = 8192;
@@ -84,8 +82,8 @@ impl Cuda {
     /// Those of [`compute`](RsaBackend::compute).
     pub fn compute_timed(&self, items: Items<'_>) -> Result<Timing, Error> {
         match items.batch.class.is_private {
-            true => private_ops(self, items, |kernels, shape, runs, feed, slots| {
-                self.run_crt(kernels, shape, runs, feed, slots)
+            true => private_ops(self, items, |kernels, shape, runs, feed, items| {
+                self.run_crt(kernels, shape, runs, feed, items)
             }),
             false => public_ops(self, items),
         }
@@ -101,7 +99,7 @@ fn public_ops(cuda: &Cuda, items: Items<'_>) -> Result<Timing, Error> {
         return Ok(Timing::default());
     }
     let feed = ItemFeed::new(cuda, items.batch);
-    cuda.run_powers(exponent_bits, Tuning::default(), &feed, items.slots)
+    cuda.run_powers(exponent_bits, Tuning::default(), &feed, items)
 }
 
 /// Runs private operations on devices with `run_crt`, or through the host for keys without CRT
@@ -114,36 +112,24 @@ fn private_ops(
         CrtShape,
         &[CrtRun<'_>],
         &ItemFeed<'_>,
-        Slots<'_>,
+        Items<'_>,
     ) -> Result<Timing, Error>,
 ) -> Result<Timing, Error> {
     let batch = items.batch;
     if let Some((kernels, shape)) = crt_kernels(cuda, &batch.class) {
-        let slots = items.slots.reborrow();
-        let timing = crt_ops(cuda, batch, slots, |runs, feed, slots| {
-            run_crt(kernels, shape, runs, feed, slots)
-        });
+        let runs: Vec<_> = runs(batch.keys).map(crt_run).collect();
+        let feed = ItemFeed::new(cuda, batch);
+        let timing = run_crt(kernels, shape, &runs, &feed, items.reborrow());
+        if feed.has_fault.into_inner() {
+            renew_records(&items);
+        }
         if timing.is_ok() || crt_kernels(cuda, &batch.class).is_some() {
             return timing;
         }
     }
-    items.run(cuda, MAX_ITEMS_THROUGH_HOST)?;
+    let mut parts = items.chunks(MAX_ITEMS_THROUGH_HOST);
+    parts.try_for_each(|part| part.compute_at_once(cuda))?;
     Ok(Timing::default())
-}
-
-fn crt_ops(
-    cuda: &Cuda,
-    batch: Batch<'_>,
-    mut slots: Slots<'_>,
-    run: impl FnOnce(&[CrtRun<'_>], &ItemFeed<'_>, Slots<'_>) -> Result<Timing, Error>,
-) -> Result<Timing, Error> {
-    let runs: Vec<_> = runs(batch.keys).map(crt_run).collect();
-    let feed = ItemFeed::new(cuda, batch);
-    let timing = run(&runs, &feed, slots.reborrow());
-    if feed.has_fault.into_inner() {
-        renew_records(batch.keys, &slots);
-    }
-    timing
 }
 
 /// The kernels for keys that stay on the devices, and the shape of these keys. `None` for other
@@ -181,10 +167,10 @@ fn crt_run<'a>(run: &[&'a KeyParts]) -> CrtRun<'a> {
 
 /// Wipes the device records of keys with a failed item, so that the next call uploads them anew.
 /// All items would fail for ever with a record that a fault has changed.
-fn renew_records(keys: &[&KeyParts], slots: &Slots<'_>) {
+fn renew_records(items: &Items<'_>) {
     let mut first = 0;
-    for run in runs(keys) {
-        if (first..first + run.len()).any(|item| slots.is_fault(item)) {
+    for run in runs(items.batch.keys) {
+        if (first..first + run.len()).any(|item| items.is_fault(item)) {
             // An error is ignored: the device is lost, or the next call reports it.
             let _ = run[0].private().on_devices.evict();
         }
@@ -229,7 +215,7 @@ impl<'a> ItemFeed<'a> {
     }
 }
 
-impl<'a, 's> Feed<Slots<'s>> for ItemFeed<'a> {
+impl<'a, 's> Feed<Items<'s>> for ItemFeed<'a> {
     /// Encoded items; with bases and factors if the host has blinded them.
     type Opened = (EncodedItems<'a>, Option<Blinded>);
     type Error = Error;
@@ -257,18 +243,18 @@ impl<'a, 's> Feed<Slots<'s>> for ItemFeed<'a> {
         }
     }
 
-    fn take(&self, (encoded, _): Self::Opened, results: &[Limb], mut slots: Slots<'s>) {
+    fn take(&self, (encoded, _): Self::Opened, results: &[Limb], mut items: Items<'s>) {
         if !self.batch.class.is_private {
-            return encoded.write_public(results, slots);
+            return encoded.write_public(results, items);
         }
-        encoded.check(self.engine.0, results, slots.reborrow());
-        if (0..slots.len()).any(|item| slots.is_fault(item)) {
+        encoded.check(self.engine.0, results, items.reborrow());
+        if (0..items.len()).any(|item| items.is_fault(item)) {
             self.has_fault.store(true, Relaxed);
         }
     }
 }
 
-impl<'s> PowerFeed<Slots<'s>> for ItemFeed<'_> {
+impl<'s> PowerFeed<Items<'s>> for ItemFeed<'_> {
     fn moduli(&self, items: Range<usize>) -> Vec<(ModulusRef<'_>, usize)> {
         let runs = runs(&self.batch.keys[items]);
         runs.map(|run| (run[0].n(), run.len())).collect()
@@ -280,7 +266,7 @@ fn number(numbers: &[Limb], limbs: usize, item: usize) -> &[Limb] {
     &numbers[item * limbs..][..limbs]
 }
 
-impl Destination for Slots<'_> {
+impl Destination for Items<'_> {
     fn len(&self) -> usize {
         self.len()
     }

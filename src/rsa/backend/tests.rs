@@ -82,7 +82,7 @@ fn backends_compute_with_their_own_engine() {
         let auto = Auto::with(kind, Some(two)).unwrap();
         assert_eq!(auto.engine().name(), expected);
     }
-    for engine in [AnyEngine::fma(), AnyEngine::ifma()].into_iter().flatten() {
+    for engine in AnyEngine::all() {
         assert_eq!(RsaBackend::engine(&engine).name(), engine.name());
     }
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]

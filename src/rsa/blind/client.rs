@@ -19,9 +19,9 @@ use super::Variant;
 use crate::rsa::Error;
 use crate::rsa::key::PublicKey;
 use crate::rsa::limbs::{limbs_to_octets, octets_to_limbs};
-use crate::rsa::private_op::blinding::draw_below;
+use crate::rsa::random::draw_below;
 use crate::rsa::scheme::Scheme;
-use crate::rsa::signature::Signature;
+use crate::rsa::signatures::Signature;
 
 impl Variant {
     /// Blinds a prepared message for the issuer with `key` (RFC 9474, section 4.2). Returns the

@@ -12,11 +12,10 @@ use rsa::traits::PrivateKeyParts;
 use super::testing::{Hooked, Stage};
 use super::*;
 use crate::rsa::KeyHandle;
-use crate::rsa::batch::{Positions, Source};
-use crate::rsa::compute::compute;
+use crate::rsa::batch::Source;
+use crate::rsa::compute::{Outputs, compute};
 use crate::rsa::key::KeyParts;
 use crate::rsa::limbs::octets_to_limbs;
-use crate::rsa::output::{Outputs, Size};
 use crate::rsa::random::{Randomness, Streams};
 use crate::rsa::signatures::SecretOctets;
 
@@ -59,9 +58,9 @@ fn checked(
     blinding: bool,
     compute: impl FnOnce(&EncodedItems<'_>) -> Secret<Vec<Limb>>,
 ) -> SecretOctets {
-    outputs(key, numbers, blinding, |encoded, slots| {
+    outputs(key, numbers, blinding, |encoded, items| {
         let results = compute(&encoded);
-        encoded.check(&Serial, &results, slots);
+        encoded.check(&Serial, &results, items);
     })
 }
 
@@ -70,13 +69,12 @@ fn outputs(
     key: &KeyHandle,
     numbers: &[Limb],
     blinding: bool,
-    write: impl FnOnce(EncodedItems<'_>, Slots<'_>),
+    write: impl FnOnce(EncodedItems<'_>, Items<'_>),
 ) -> SecretOctets {
     let batch = Batch {
         class: key.parts().class(),
         keys: &[key.parts(); ITEMS],
-        positions: &Positions::Same,
-        first: 0,
+        positions: [&[0, 1, 2]; 2],
         source: &Given(key),
         streams: &Streams::none(),
         is_blinded: blinding,
@@ -91,17 +89,9 @@ fn outputs(
             masks: Secret::new(vec![1; if key.has_crt() { 2 * ITEMS } else { 0 }]),
         }),
     };
-    let size = Size {
-        count: ITEMS,
-        max_len: key.size(),
-    };
-    let mut outputs = Outputs::new(&[size]);
-    let slots = outputs
-        .slots(&[size])
-        .next()
-        .expect("the slots of the class");
-    write(encoded, slots);
-    outputs.put_in_order(&[size], &Positions::Same);
+    let mut outputs = Outputs::new(ITEMS, key.size());
+    write(encoded, outputs.items(batch, 0..ITEMS));
+    outputs.put_in_order(batch.positions);
     SecretOctets::new(outputs)
 }
 
@@ -158,9 +148,9 @@ fn every_fault_is_found(
 fn private_results_are_not_written_as_public_ones() {
     let key = KeyHandle::new(&rsa_key()).unwrap();
     let numbers = numbers(&key);
-    let _ = outputs(&key, &numbers, true, |encoded, slots| {
+    let _ = outputs(&key, &numbers, true, |encoded, items| {
         let results = encoded.ems.to_vec();
-        encoded.write_public(&results, slots);
+        encoded.write_public(&results, items);
     });
 }
 
@@ -220,8 +210,7 @@ impl Source for TooLarge<'_> {
 fn encoded_messages_above_the_modulus_fail_alone() {
     use batch_modexp_cpu::AnyEngine;
     let key = KeyHandle::new(&rsa_key()).unwrap();
-    let simd = [AnyEngine::fma(), AnyEngine::ifma()].into_iter().flatten();
-    for engine in simd.chain([AnyEngine::Serial]) {
+    for engine in AnyEngine::all() {
         for blinding in [true, false] {
             let streams = Streams::seeded(&mut getrandom::SysRng).unwrap();
             let results = compute(&engine, ITEMS, &TooLarge(1, &key), &streams, blinding);

@@ -1,8 +1,97 @@
-//! EMSA-PKCS1-v1_5 (RFC 8017, section 9.2).
+//! RSASSA-PKCS1-v1_5 with the encoding EMSA-PKCS1-v1_5 (RFC 8017, section 9.2).
+
+use core::fmt;
+use core::marker::PhantomData;
 
 use pkcs8::ObjectIdentifier;
+use rand_core::TryCryptoRng;
+use sha2::Digest;
+use sha2::digest::Output;
+use sha2::digest::const_oid::AssociatedOid;
 
+use super::{Scheme, sealed};
 use crate::rsa::Error;
+use crate::rsa::key::Restriction;
+
+/// RSASSA-PKCS1-v1_5 (RFC 8017, section 8.2) with the hash function `D`. Signatures are
+/// deterministic.
+pub struct Pkcs1v15<D> {
+    hash: PhantomData<fn() -> D>,
+}
+
+impl<D: Digest + AssociatedOid> Pkcs1v15<D> {
+    /// Creates the scheme, which has no parameters.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { hash: PhantomData }
+    }
+}
+
+impl<D: Digest> sealed::Sealed for Pkcs1v15<D> {
+    fn narrowest(&self) -> Restriction {
+        Restriction::None
+    }
+
+    fn with_digest<T>(&self, message: &[u8], f: impl FnOnce(&[u8]) -> T) -> T {
+        f(&D::digest(message))
+    }
+}
+
+impl<D: Digest + AssociatedOid> Scheme for Pkcs1v15<D> {
+    type Digest = Output<D>;
+
+    fn digest(&self, message: &[u8]) -> Output<D> {
+        D::digest(message)
+    }
+
+    fn digest_len(&self) -> usize {
+        <D as Digest>::output_size()
+    }
+
+    fn is_randomized(&self) -> bool {
+        false
+    }
+
+    fn encode<R: TryCryptoRng + ?Sized>(
+        &self,
+        digest: &[u8],
+        n_bits: u32,
+        _: &mut R,
+        encoded: &mut [u8],
+    ) -> Result<(), Error> {
+        encode(D::OID, digest, n_bits, encoded)
+    }
+
+    fn verify_vartime(
+        &self,
+        digest: &[u8],
+        n_bits: u32,
+        _: Option<usize>,
+        encoded: &mut [u8],
+    ) -> Result<bool, Error> {
+        verify(D::OID, digest, n_bits, encoded)
+    }
+}
+
+impl<D: Digest + AssociatedOid> Default for Pkcs1v15<D> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<D> Clone for Pkcs1v15<D> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<D> Copy for Pkcs1v15<D> {}
+
+impl<D> fmt::Debug for Pkcs1v15<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Pkcs1v15")
+    }
+}
 
 /// Writes `0x00 01 ff .. ff 00 || DigestInfo`, with at least eight `ff`, for a digest of the hash
 /// function `oid`. `em` is as long as a modulus of `n_bits` bits.

@@ -1,11 +1,126 @@
-//! EMSA-PSS (RFC 8017, section 9.1) with MGF1 (appendix B.2.1).
+//! RSASSA-PSS with the encoding EMSA-PSS (RFC 8017, section 9.1) and MGF1 (appendix B.2.1).
+
+use core::fmt;
+use core::marker::PhantomData;
 
 use rand_core::TryCryptoRng;
 use sha2::Digest;
-use sha2::digest::Output;
+use sha2::digest::{FixedOutputReset, Output};
 
+use super::{Scheme, sealed};
 use crate::rsa::Error;
-use crate::rsa::hash::add_mask;
+use crate::rsa::hash::{Hash, add_mask};
+use crate::rsa::key::Restriction;
+
+/// RSASSA-PSS (RFC 8017, section 8.1) with the hash function `D`, and `M` for its mask generation
+/// (MGF1), by default also `D`. Every signature has a fresh random salt.
+pub struct Pss<D, M = D> {
+    pub(super) salt_len: usize,
+    hash: PhantomData<fn() -> (D, M)>,
+}
+
+impl<D: Digest + FixedOutputReset> Pss<D> {
+    /// Creates the scheme with a salt as long as the digest, as verifiers expect.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_salt_len(<D as Digest>::output_size())
+    }
+
+    /// Creates the scheme with a salt of `salt_len` bytes, 0 for none. Keys that are too short for
+    /// it fail with [`Error::KeyTooShort`].
+    #[must_use]
+    pub const fn with_salt_len(salt_len: usize) -> Self {
+        Self::with_mgf_hash(salt_len)
+    }
+}
+
+impl<D: Digest + FixedOutputReset, M: Digest> Pss<D, M> {
+    /// Creates the scheme with a salt of `salt_len` bytes and another hash function for the mask
+    /// generation, as in `Pss::<Sha512, Sha256>::with_mgf_hash(32)`.
+    #[must_use]
+    pub const fn with_mgf_hash(salt_len: usize) -> Self {
+        Self {
+            salt_len,
+            hash: PhantomData,
+        }
+    }
+}
+
+impl<D: Digest, M: Digest> sealed::Sealed for Pss<D, M> {
+    fn narrowest(&self) -> Restriction {
+        match Hash::of_type::<D>() {
+            Some(hash) if Hash::of_type::<M>() == Some(hash) => Restriction::PssWith {
+                hash,
+                min_salt_len: self.salt_len,
+            },
+            // Keys with parameters have a hash function that is known, also for the mask generation.
+            _ => Restriction::Pss,
+        }
+    }
+
+    fn with_digest<T>(&self, message: &[u8], f: impl FnOnce(&[u8]) -> T) -> T {
+        f(&D::digest(message))
+    }
+}
+
+impl<D: Digest + FixedOutputReset, M: Digest> Scheme for Pss<D, M> {
+    type Digest = Output<D>;
+
+    fn digest(&self, message: &[u8]) -> Output<D> {
+        D::digest(message)
+    }
+
+    fn digest_len(&self) -> usize {
+        <D as Digest>::output_size()
+    }
+
+    fn is_randomized(&self) -> bool {
+        self.salt_len > 0
+    }
+
+    fn encode<R: TryCryptoRng + ?Sized>(
+        &self,
+        digest: &[u8],
+        n_bits: u32,
+        rng: &mut R,
+        encoded: &mut [u8],
+    ) -> Result<(), Error> {
+        encode::<D, M, R>(digest, self.salt_len, n_bits, rng, encoded)
+    }
+
+    fn verify_vartime(
+        &self,
+        digest: &[u8],
+        n_bits: u32,
+        min_salt_len: Option<usize>,
+        encoded: &mut [u8],
+    ) -> Result<bool, Error> {
+        let salt = min_salt_len.map_or(SaltLen::Exactly(self.salt_len), SaltLen::AtLeast);
+        verify::<D, M>(digest, salt, n_bits, encoded)
+    }
+}
+
+impl<D: Digest + FixedOutputReset> Default for Pss<D> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<D, M> Clone for Pss<D, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<D, M> Copy for Pss<D, M> {}
+
+impl<D, M> fmt::Debug for Pss<D, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pss")
+            .field("salt_len", &self.salt_len)
+            .finish()
+    }
+}
 
 /// Writes `maskedDB || H || 0xbc` to `encoded`, which is as long as a modulus of `n_bits` bits.
 ///

@@ -9,7 +9,7 @@ use sha2::digest::{
 };
 
 use super::*;
-use crate::rsa::{BatchSigner, BatchVerifier, KeyHandle};
+use crate::rsa::{BatchSigner, BatchVerifier, Hash, KeyHandle};
 
 std::thread_local! {
     static DIGESTS: Cell<usize> = const { Cell::new(0) };

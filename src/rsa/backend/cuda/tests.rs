@@ -103,8 +103,8 @@ impl RsaBackend for Tampered<'_> {
             return cuda.compute(items);
         }
         let run_crt =
-            |kernels, shape, runs: &[CrtRun<'_>], feed: &ItemFeed<'_>, slots: Slots<'_>| {
-                cuda.run_tampered_crt(kernels, shape, runs, feed, slots, tampering)
+            |kernels, shape, runs: &[CrtRun<'_>], feed: &ItemFeed<'_>, items: Items<'_>| {
+                cuda.run_tampered_crt(kernels, shape, runs, feed, items, tampering)
             };
         private_ops(cuda, items, run_crt).map(|_| ())
     }

@@ -11,7 +11,7 @@ use rand_core::SeedableRng;
 use super::super::testing::{Hooked, Stage};
 use super::ITEMS;
 use super::fault::{Kind, Place};
-use crate::rsa::batch::{Batch, Positions};
+use crate::rsa::batch::Batch;
 
 /// Whether results are checked. Only the control does not.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -155,8 +155,8 @@ impl<'a> Faulty<'a> {
         let words = |numbers: &mut dyn Iterator<Item = usize>| -> Vec<Limb> {
             numbers.map(|number| Limb(number as Word)).collect()
         };
-        let (address, numbers, pointers) = match (self.place, batch.positions) {
-            (Place::Keys, _) => {
+        let (address, numbers, pointers) = match self.place {
+            Place::Keys => {
                 let keys = batch
                     .keys
                     .iter()
@@ -168,7 +168,8 @@ impl<'a> Faulty<'a> {
                     words(&mut keys.into_iter()),
                 )
             }
-            (Place::Positions, Positions::Sorted([positions, _])) => {
+            Place::Positions => {
+                let [positions, _] = batch.positions;
                 let numbers = words(&mut positions.iter().copied());
                 (positions.as_ptr().addr(), numbers, Vec::new())
             }

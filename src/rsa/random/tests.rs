@@ -1,10 +1,8 @@
-//! Tests of the random numbers. Their effect on results is tested with the private operation.
+//! Tests of streams and of numbers below n. Blinding is tested with the private operation.
 
 use core::convert::Infallible;
 
-use chacha20::ChaCha20Rng;
 use num_bigint::BigUint;
-use rand_core::{SeedableRng, TryCryptoRng, TryRng};
 use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
 
@@ -43,8 +41,8 @@ impl TryCryptoRng for Stuck {}
 
 fn keys() -> [KeyHandle; 2] {
     [
-        include_str!("../../../../tests/keys/rsa1024.pem"),
-        include_str!("../../../../tests/keys/rsa1025.pem"),
+        include_str!("../../../tests/keys/rsa1024.pem"),
+        include_str!("../../../tests/keys/rsa1025.pem"),
     ]
     .map(|pem| KeyHandle::new(&PrivateKey::from_pkcs1_pem(pem).unwrap()).unwrap())
 }
@@ -115,4 +113,56 @@ fn numbers_are_spread_evenly() {
         );
         assert!(low_bits.abs_diff(COUNT / 2) < 227, "{low_bits}");
     }
+}
+
+/// A generator of ascending octets.
+struct Counter(u8);
+
+impl TryRng for Counter {
+    type Error = Error;
+
+    fn try_next_u32(&mut self) -> Result<u32, Error> {
+        Err(Error::Rng)
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Error> {
+        Err(Error::Rng)
+    }
+
+    fn try_fill_bytes(&mut self, octets: &mut [u8]) -> Result<(), Error> {
+        octets.fill_with(|| {
+            self.0 += 1;
+            self.0
+        });
+        Ok(())
+    }
+}
+
+impl TryCryptoRng for Counter {}
+
+fn first_octets(streams: &Streams) -> [u8; 40] {
+    let mut octets = [0; 40];
+    streams.next().try_fill_bytes(&mut octets).unwrap();
+    octets
+}
+
+#[test]
+fn streams_differ_and_follow_from_the_seed() {
+    let streams = Streams::seeded(&mut Counter(0)).unwrap();
+    let (first, second) = (first_octets(&streams), first_octets(&streams));
+    assert_ne!(first, second);
+    let again = Streams::seeded(&mut Counter(0)).unwrap();
+    assert_eq!(
+        [first_octets(&again), first_octets(&again)],
+        [first, second]
+    );
+    let other = Streams::seeded(&mut Counter(1)).unwrap();
+    assert_ne!(first_octets(&other), first);
+}
+
+#[test]
+fn without_a_seed_there_is_none() {
+    let mut randomness = Streams::none().next();
+    assert!(randomness.try_fill_bytes(&mut [0; 4]).is_err());
+    assert!(randomness.try_next_u32().is_err() && randomness.try_next_u64().is_err());
 }
