@@ -1,5 +1,10 @@
 //! RSA private and public operations on a backend.
 
+#[cfg(feature = "std")]
+mod auto;
+#[cfg(feature = "cuda")]
+mod cuda;
+
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 #[cfg(feature = "std")]
@@ -21,6 +26,8 @@ use crypto_bigint::BoxedUint;
 pub use super::batch::Items;
 use super::error::Error;
 use super::private_op;
+#[cfg(feature = "std")]
+use crate::backend::Auto;
 
 /// The most items that a thread computes at a time. More would not fit into a cache.
 const ITEMS_AT_A_TIME: usize = 512;
@@ -197,30 +204,30 @@ on_engine!(batch_modexp_cpu::AnyEngine, self => self);
 /// Implements a backend by another one, such as a pointer by what it points to.
 macro_rules! forward {
     ([$($generics:tt)*] $backend:ty, $self:ident => $to:expr) => {
-        impl<$($generics)*> $crate::rsa::backend::RsaBackend for $backend {
+        impl<$($generics)*> RsaBackend for $backend {
             fn exponentiate(
                 &$self,
-                powers: $crate::rsa::backend::SecretPowers<'_>,
+                powers: SecretPowers<'_>,
             ) -> Result<(), batch_modexp_core::Error> {
                 $to.exponentiate(powers)
             }
 
             fn compute(
                 &$self,
-                items: $crate::rsa::backend::Items<'_>,
-            ) -> Result<(), $crate::rsa::Error> {
+                items: Items<'_>,
+            ) -> Result<(), Error> {
                 $to.compute(items)
             }
 
-            fn engine(&$self) -> $crate::rsa::backend::HostEngine<'_> {
+            fn engine(&$self) -> HostEngine<'_> {
                 $to.engine()
             }
 
-            fn per_thread(&$self) -> Option<$crate::rsa::backend::PerThread<'_>> {
+            fn per_thread(&$self) -> Option<PerThread<'_>> {
                 $to.per_thread()
             }
 
-            fn per_host_thread(&$self) -> Option<$crate::rsa::backend::PerThread<'_>> {
+            fn per_host_thread(&$self) -> Option<PerThread<'_>> {
                 $to.per_host_thread()
             }
         }
@@ -320,11 +327,8 @@ fn public_share(threads: usize, items: &Items<'_>) -> usize {
 
 #[cfg(feature = "std")]
 forward!([] Cpu, self => self.parallel());
-
-// They implement backends with the macro.
 #[cfg(feature = "std")]
-mod auto;
-#[cfg(feature = "cuda")]
-mod cuda;
+forward!([] Auto, self => self.chosen().backend());
+
 #[cfg(test)]
 mod tests;

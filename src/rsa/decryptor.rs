@@ -97,16 +97,12 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
     ///   [`RsaesPkcs1v15`](super::RsaesPkcs1v15);
     ///
     /// * [`Error::Fault`] for a result that did not pass its check.
-    pub fn decrypt<C, R>(
+    pub fn decrypt<C: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
         &self,
         rng: &mut R,
         key: &KeyHandle,
         ciphertexts: &[C],
-    ) -> Result<SecretOctets, Error>
-    where
-        C: AsRef<[u8]> + Sync,
-        R: TryCryptoRng + ?Sized,
-    {
+    ) -> Result<SecretOctets, Error> {
         let scheme = &self.scheme;
         self.decrypt_items(rng, ciphertexts.len(), |i| {
             (key, scheme, ciphertexts[i].as_ref())
@@ -118,15 +114,11 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
     /// # Errors
     ///
     /// Those of [`decrypt`](Self::decrypt).
-    pub fn decrypt_each<C, R>(
+    pub fn decrypt_each<C: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
         &self,
         rng: &mut R,
         ciphertexts: &[(&KeyHandle, C)],
-    ) -> Result<SecretOctets, Error>
-    where
-        C: AsRef<[u8]> + Sync,
-        R: TryCryptoRng + ?Sized,
-    {
+    ) -> Result<SecretOctets, Error> {
         let scheme = &self.scheme;
         self.decrypt_items(rng, ciphertexts.len(), |i| {
             let (key, ciphertext) = &ciphertexts[i];
@@ -135,16 +127,12 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
     }
 
     /// Decrypts the key, scheme and ciphertext that `item` returns for each of `count` positions.
-    fn decrypt_items<'c, T, R>(
+    fn decrypt_items<'c, T: EncryptionScheme + Sync + 'c, R: TryCryptoRng + ?Sized>(
         &self,
         rng: &mut R,
         count: usize,
         item: impl Fn(usize) -> Item<'c, T> + Sync,
-    ) -> Result<SecretOctets, Error>
-    where
-        T: EncryptionScheme + Sync + 'c,
-        R: TryCryptoRng + ?Sized,
-    {
+    ) -> Result<SecretOctets, Error> {
         let streams = match self.blinding {
             true => Streams::seeded(rng)?,
             false => Streams::none(),
@@ -184,15 +172,11 @@ impl<B: RsaBackend> BatchDecryptor<B, AnyEncryptionScheme<'_>> {
     /// # Errors
     ///
     /// Those of [`decrypt`](Self::decrypt).
-    pub fn decrypt_mixed<C, R>(
+    pub fn decrypt_mixed<C: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
         &self,
         rng: &mut R,
         ciphertexts: &[(&KeyHandle, AnyEncryptionScheme<'_>, C)],
-    ) -> Result<SecretOctets, Error>
-    where
-        C: AsRef<[u8]> + Sync,
-        R: TryCryptoRng + ?Sized,
-    {
+    ) -> Result<SecretOctets, Error> {
         self.decrypt_items(rng, ciphertexts.len(), |i| {
             let (key, scheme, ciphertext) = &ciphertexts[i];
             (*key, scheme, ciphertext.as_ref())

@@ -55,16 +55,12 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchEncryptor<B, S> {
     /// [`Error::Rng`], or the backend's error if it failed as a whole. The error of a single
     /// message is stored in its place: [`Error::MessageTooLong`], [`Error::KeyTooShort`], or
     /// [`Error::KeyRestricted`] for a key that may only verify.
-    pub fn encrypt<M, R>(
+    pub fn encrypt<M: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
         &self,
         rng: &mut R,
         key: &PublicKey,
         messages: &[M],
-    ) -> Result<Ciphertexts, Error>
-    where
-        M: AsRef<[u8]> + Sync,
-        R: TryCryptoRng + ?Sized,
-    {
+    ) -> Result<Ciphertexts, Error> {
         self.encrypt_items(rng, messages.len(), |i| (key, messages[i].as_ref()))
     }
 
@@ -73,15 +69,11 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchEncryptor<B, S> {
     /// # Errors
     ///
     /// Those of [`encrypt`](Self::encrypt).
-    pub fn encrypt_each<M, R>(
+    pub fn encrypt_each<M: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
         &self,
         rng: &mut R,
         messages: &[(&PublicKey, M)],
-    ) -> Result<Ciphertexts, Error>
-    where
-        M: AsRef<[u8]> + Sync,
-        R: TryCryptoRng + ?Sized,
-    {
+    ) -> Result<Ciphertexts, Error> {
         self.encrypt_items(rng, messages.len(), |i| {
             let (key, message) = &messages[i];
             (*key, message.as_ref())

@@ -38,16 +38,11 @@ use crate::rsa::Error;
 /// [`Error::Rng`], or the backend's error if it failed as a whole. The error of a single block is
 /// stored in its place: [`Error::BlockOutOfRange`], or [`Error::Fault`] for a result that did not
 /// pass its check.
-pub fn rsasp1<B, T, R>(
+pub fn rsasp1<B: RsaBackend + ?Sized, T: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
     backend: &B,
     rng: Option<&mut R>,
     blocks: &[(&KeyHandle, T)],
-) -> Result<SecretOctets, Error>
-where
-    B: RsaBackend + ?Sized,
-    T: AsRef<[u8]> + Sync,
-    R: TryCryptoRng + ?Sized,
-{
+) -> Result<SecretOctets, Error> {
     raw(backend, rng, blocks, Accepted::BelowModulus)
 }
 
@@ -57,30 +52,20 @@ where
 /// # Errors
 ///
 /// Those of [`rsasp1`]; the ciphertexts 0, 1 and n - 1 are out of range too.
-pub fn rsadp<B, T, R>(
+pub fn rsadp<B: RsaBackend + ?Sized, T: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
     backend: &B,
     rng: Option<&mut R>,
     ciphertexts: &[(&KeyHandle, T)],
-) -> Result<SecretOctets, Error>
-where
-    B: RsaBackend + ?Sized,
-    T: AsRef<[u8]> + Sync,
-    R: TryCryptoRng + ?Sized,
-{
+) -> Result<SecretOctets, Error> {
     raw(backend, rng, ciphertexts, Accepted::Sp800_56b)
 }
 
-fn raw<B, T, R>(
+fn raw<B: RsaBackend + ?Sized, T: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
     backend: &B,
     rng: Option<&mut R>,
     blocks: &[(&KeyHandle, T)],
     accepted: Accepted,
-) -> Result<SecretOctets, Error>
-where
-    B: RsaBackend + ?Sized,
-    T: AsRef<[u8]> + Sync,
-    R: TryCryptoRng + ?Sized,
-{
+) -> Result<SecretOctets, Error> {
     let (streams, is_blinded) = match rng {
         Some(rng) => (Streams::seeded(rng)?, true),
         None => (Streams::none(), false),

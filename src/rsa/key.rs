@@ -15,15 +15,17 @@ mod pem;
 mod public;
 mod public_format;
 pub(super) mod restriction;
-mod seal;
 
 use alloc::sync::Arc;
 use core::fmt;
 
 use batch_modexp_core::monty::{Modulus, ModulusRef};
-use batch_modexp_core::secret::Secret;
+use batch_modexp_core::secret::{Secret, reveal};
+use batch_modexp_core::width::scrubbed;
 use crypto_bigint::modular::BoxedMontyParams;
-use crypto_bigint::{BoxedUint, Limb};
+use crypto_bigint::{BoxedUint, CtEq, Limb};
+use sha2::{Digest, Sha256};
+use zeroize::Zeroize;
 
 pub use self::components::RsaComponents;
 pub use self::fault::KeyFault;
@@ -239,6 +241,56 @@ impl KeyParts {
             Private::Crt(_) => unreachable!("a key with primes among keys without primes"),
         }
     }
+
+    /// Seals a record that has just been checked.
+    fn seal(&mut self) {
+        let digest = self.digest();
+        if let Some(private) = &mut self.private {
+            private.seal = digest;
+        }
+    }
+
+    /// Whether the record is unchanged since it was sealed. Constant-time in the record; the
+    /// verdict is public.
+    ///
+    /// The check of a result computes with the key's own numbers. A fault in one of them may affect
+    /// computation and check alike: with `R^2 mod p` set to 0, both work on zeros modulo p. So a
+    /// result is only returned if the record is unchanged since the import.
+    pub(in crate::rsa) fn is_intact(&self) -> bool {
+        reveal(self.digest().ct_eq(&*self.private().seal))
+    }
+
+    /// Digest of everything that a private operation, its check and the encoding of messages read.
+    fn digest(&self) -> Secret<[u8; 32]> {
+        // Enough to wipe what the hash function leaves on the stack.
+        scrubbed(|| {
+            let mut record = Record::default();
+            record.modulus(self.n());
+            record.number(self.e.as_limbs());
+            record.lengths(&[self.n_bits]);
+            match &self.private().numbers {
+                Private::Crt(Crt {
+                    p,
+                    q,
+                    dp_less_1,
+                    dq_less_1,
+                    qinv,
+                    prime_bits,
+                }) => {
+                    record.modulus(p.by_ref());
+                    record.modulus(q.by_ref());
+                    for number in [dp_less_1, dq_less_1, qinv] {
+                        record.number(number.as_limbs());
+                    }
+                    record.lengths(&[*prime_bits]);
+                }
+                Private::Plain { d_less_1 } => record.number(d_less_1.as_limbs()),
+            }
+            record.0.update(*self.private().d_hash);
+            record.restriction(self.restriction);
+            Secret::new(record.0.finalize().into())
+        })
+    }
 }
 
 impl fmt::Debug for KeyHandle {
@@ -258,3 +310,51 @@ impl Crt {
         self.q.by_ref()
     }
 }
+
+/// The hash of a record. Its format is public: lengths precede numbers.
+#[derive(Default)]
+struct Record(Sha256);
+
+impl Record {
+    fn modulus(&mut self, modulus: ModulusRef<'_>) {
+        self.number(modulus.limbs);
+        self.number(modulus.r2);
+        self.limbs(modulus.mod_inv.as_limbs());
+    }
+
+    fn number(&mut self, number: &[Limb]) {
+        self.lengths(&[number.len() as u32]);
+        self.limbs(number);
+    }
+
+    fn limbs(&mut self, limbs: &[Limb]) {
+        const LIMBS_AT_A_TIME: usize = 32;
+        let mut octets = [0; LIMBS_AT_A_TIME * Limb::BYTES];
+        for limbs in limbs.chunks(LIMBS_AT_A_TIME) {
+            for (octets, limb) in octets.chunks_exact_mut(Limb::BYTES).zip(limbs) {
+                octets.copy_from_slice(&limb.0.to_le_bytes());
+            }
+            self.0.update(&octets[..limbs.len() * Limb::BYTES]);
+        }
+        octets.zeroize();
+    }
+
+    fn lengths(&mut self, lengths: &[u32]) {
+        lengths
+            .iter()
+            .for_each(|length| self.0.update(length.to_le_bytes()));
+    }
+
+    fn restriction(&mut self, restriction: Restriction) {
+        let (kind, hash, min_salt_len) = match restriction {
+            Restriction::None => (0, 0, 0),
+            Restriction::Pss => (1, 0, 0),
+            Restriction::PssWith { hash, min_salt_len } => (2, hash as u8, min_salt_len),
+        };
+        self.0.update([kind, hash]);
+        self.0.update((min_salt_len as u64).to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,9 @@
 //! Numbers as limbs, least significant limb first: conversions from and to octet strings (RFC 8017,
-//! section 4), and a comparison.
+//! section 4), and constant-time arithmetic.
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::hint::black_box;
 
 use batch_modexp_core::secret::Secret;
 use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Word};
@@ -65,6 +66,38 @@ pub(super) fn is_below(a: &[Limb], b: &[Limb]) -> Choice {
         Word::from(is_below | is_below_with_borrow)
     });
     Limb(borrow).ct_eq(&Limb::ONE)
+}
+
+/// `out = a - b mod p`, for a and b below p.
+pub(super) fn subtract(a: &[Limb], b: &[Limb], p: &[Limb], out: &mut [Limb]) {
+    let mut borrow = Limb::ZERO;
+    for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
+        (*out, borrow) = a.borrowing_sub(*b, borrow);
+    }
+    // A borrow is 0 or all ones. The barrier hides from the compiler that there are two cases.
+    let mask = black_box(borrow);
+    let mut carry = Limb::ZERO;
+    for (out, p) in out.iter_mut().zip(p) {
+        (*out, carry) = out.carrying_add(*p & mask, carry);
+    }
+}
+
+/// `out = addend + a * b`, in as many limbs as `out` has. `a` and `addend` are equally long, and
+/// `out` holds zeros.
+pub(super) fn multiply_add(a: &[Limb], b: &[Limb], addend: &[Limb], out: &mut [Limb]) {
+    for (out, addend) in out.iter_mut().zip(addend) {
+        *out = *addend;
+    }
+    for (i, b) in b.iter().enumerate().take(out.len()) {
+        let mut carry = Limb::ZERO;
+        for (out, a) in out[i..].iter_mut().zip(a) {
+            (*out, carry) = a.carrying_mul_add(*b, *out, carry);
+        }
+        // The first row that reaches this limb, which is still 0.
+        if let Some(next) = out.get_mut(i + a.len()) {
+            *next = carry;
+        }
+    }
 }
 
 #[cfg(test)]

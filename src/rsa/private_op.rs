@@ -19,21 +19,20 @@
 //! exponent `d - 1` is d with its lowest bit cleared, because d, dP and dQ are odd: e times each of
 //! them is 1 modulo an even number.
 
-mod crt;
-
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ptr;
 
 use batch_modexp_core::engine::{Comparison, Engine, Exponent, Moduli, SecretPowers};
 use batch_modexp_core::secret::{Secret, reveal};
+use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
 use rand_core::TryRng;
 
 use super::batch::{Batch, Items, KeyClass, moduli};
 use super::error::Error;
 use super::key::{Crt, KeyParts};
-use super::limbs::{is_below, octets_to_limbs, write_octets};
+use super::limbs::{is_below, multiply_add, octets_to_limbs, subtract, write_octets};
 use super::random::{Randomness, draw_below};
 
 /// Exponentiates on a backend. Its results are not trusted.
@@ -83,15 +82,15 @@ fn private_op(
     let powers = match class.prime {
         Some(prime) => {
             let keys: Vec<&Crt> = keys.iter().map(|key| key.crt()).collect();
-            let primes = crt::both(&keys, Crt::p, Crt::q);
-            let exponents = crt::both(
+            let primes = both(&keys, Crt::p, Crt::q);
+            let exponents = both(
                 &keys,
                 |key| key.dp_less_1.as_limbs(),
                 |key| key.dq_less_1.as_limbs(),
             );
-            let residues = crt::reduce(engine, &keys, &bases);
+            let residues = reduce(engine, &keys, &bases);
             let halves = secret_powers(exponentiate, &primes, &exponents, prime.bits, &residues)?;
-            crt::recombine(engine, &keys, &halves, class.limbs())
+            recombine(engine, &keys, &halves, class.limbs())
         }
         None => {
             let exponents: Vec<_> = keys.iter().map(|key| key.d_less_1()).collect();
@@ -100,6 +99,63 @@ fn private_op(
     };
     // f b^(d - 1) = m^d
     Ok(engine.products(&n, &powers, &factors))
+}
+
+/// Computes `values[i] mod p` for all i, then `values[i] mod q` for all i, each as wide as the
+/// primes.
+///
+/// All primes must be equally wide, and all values equally long.
+fn reduce(engine: &dyn Engine, keys: &[&Crt], values: &[Limb]) -> Secret<Vec<Limb>> {
+    let numbers = Secret::new(values.repeat(2));
+    engine.remainders(&both(keys, Crt::p, Crt::q), &numbers)
+}
+
+/// Computes the numbers below n, of `limbs` limbs each, that are `halves[i]` modulo p and
+/// `halves[keys.len() + i]` modulo q: `m2 + q * h` with `h = (m1 - m2) * qinv mod p`.
+///
+/// This is Garner's recombination (RFC 8017, section 5.2.1, step 2.b), constant-time in every value.
+/// The halves must be reduced and as wide as the primes. If one of them is wrong, the result is
+/// some number.
+fn recombine(
+    engine: &dyn Engine,
+    keys: &[&Crt],
+    halves: &[Limb],
+    limbs: usize,
+) -> Secret<Vec<Limb>> {
+    let size = halves.len() / (2 * keys.len()).max(1);
+    let mut inverses = Secret::new(vec![Limb::ZERO; halves.len()]);
+    let qinvs = both(keys, |crt| crt.qinv.as_limbs(), |crt| crt.qinv.as_limbs());
+    for (inverse, qinv) in inverses.chunks_exact_mut(size.max(1)).zip(qinvs) {
+        inverse[..qinv.len()].copy_from_slice(qinv);
+    }
+    // A difference of two products, because m2 may be above p.
+    let moduli = both(keys, Crt::p, Crt::p);
+    let products = engine.products(&moduli, halves, &inverses);
+    let (products_1, products_2) = products.split_at(halves.len() / 2);
+    let halves_q = &halves[halves.len() / 2..];
+
+    let mut h = Secret::new(vec![Limb::ZERO; size]);
+    let mut combined = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
+    scrubbed(|| {
+        let places = combined.chunks_exact_mut(limbs.max(1));
+        for ((key, i), place) in keys.iter().zip((0..).step_by(size.max(1))).zip(places) {
+            let of_item = i..i + size;
+            let (a, b) = (&products_1[of_item.clone()], &products_2[of_item.clone()]);
+            subtract(a, b, key.p().limbs, &mut h);
+            multiply_add(&h, key.q().limbs, &halves_q[of_item], place);
+        }
+    });
+    combined
+}
+
+/// The values modulo p of all keys, then those modulo q.
+fn both<'a, T>(
+    keys: &[&'a Crt],
+    of_p: impl Fn(&'a Crt) -> T,
+    of_q: impl Fn(&'a Crt) -> T,
+) -> Vec<T> {
+    let of_p = keys.iter().map(|key| of_p(key));
+    of_p.chain(keys.iter().map(|key| of_q(key))).collect()
 }
 
 /// `bases[i]^exponents[i] mod moduli[i]` by the backend.

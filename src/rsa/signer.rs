@@ -67,16 +67,12 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
     /// [`Error::Rng`], or the backend's error if it failed as a whole. The error of a single
     /// signature is stored in its place: [`Error::KeyTooShort`], [`Error::KeyRestricted`], or
     /// [`Error::Fault`] for a result that did not pass its check.
-    pub fn sign<M, R>(
+    pub fn sign<M: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
         &self,
         rng: &mut R,
         key: &KeyHandle,
         messages: &[M],
-    ) -> Result<Signatures, Error>
-    where
-        M: AsRef<[u8]> + Sync,
-        R: TryCryptoRng + ?Sized,
-    {
+    ) -> Result<Signatures, Error> {
         self.sign_all(rng, messages.len(), |i| {
             (key, Message(messages[i].as_ref()))
         })
@@ -87,15 +83,11 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
     /// # Errors
     ///
     /// Those of [`sign`](Self::sign).
-    pub fn sign_each<M, R>(
+    pub fn sign_each<M: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
         &self,
         rng: &mut R,
         messages: &[(&KeyHandle, M)],
-    ) -> Result<Signatures, Error>
-    where
-        M: AsRef<[u8]> + Sync,
-        R: TryCryptoRng + ?Sized,
-    {
+    ) -> Result<Signatures, Error> {
         self.sign_all(rng, messages.len(), |i| {
             (messages[i].0, Message(messages[i].1.as_ref()))
         })
@@ -107,16 +99,12 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
     ///
     /// Those of [`sign`](Self::sign), and [`Error::DigestLength`] in the place of a digest of wrong
     /// length.
-    pub fn sign_prehash<M, R>(
+    pub fn sign_prehash<M: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
         &self,
         rng: &mut R,
         key: &KeyHandle,
         digests: &[M],
-    ) -> Result<Signatures, Error>
-    where
-        M: AsRef<[u8]> + Sync,
-        R: TryCryptoRng + ?Sized,
-    {
+    ) -> Result<Signatures, Error> {
         self.sign_all(rng, digests.len(), |i| (key, Digest(digests[i].as_ref())))
     }
 
@@ -125,15 +113,11 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
     /// # Errors
     ///
     /// Those of [`sign_prehash`](Self::sign_prehash).
-    pub fn sign_prehash_each<M, R>(
+    pub fn sign_prehash_each<M: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
         &self,
         rng: &mut R,
         digests: &[(&KeyHandle, M)],
-    ) -> Result<Signatures, Error>
-    where
-        M: AsRef<[u8]> + Sync,
-        R: TryCryptoRng + ?Sized,
-    {
+    ) -> Result<Signatures, Error> {
         self.sign_all(rng, digests.len(), |i| {
             (digests[i].0, Digest(digests[i].1.as_ref()))
         })
@@ -195,15 +179,11 @@ impl<B: RsaBackend> BatchSigner<B, AnyScheme> {
     /// # Errors
     ///
     /// Those of [`sign`](Self::sign).
-    pub fn sign_mixed<M, R>(
+    pub fn sign_mixed<M: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
         &self,
         rng: &mut R,
         messages: &[(&KeyHandle, AnyScheme, M)],
-    ) -> Result<Signatures, Error>
-    where
-        M: AsRef<[u8]> + Sync,
-        R: TryCryptoRng + ?Sized,
-    {
+    ) -> Result<Signatures, Error> {
         self.sign_items(rng, messages.len(), |i| {
             let (key, scheme, message) = &messages[i];
             let message = Message(message.as_ref());
@@ -216,15 +196,11 @@ impl<B: RsaBackend> BatchSigner<B, AnyScheme> {
     /// # Errors
     ///
     /// Those of [`sign_prehash`](Self::sign_prehash).
-    pub fn sign_prehash_mixed<M, R>(
+    pub fn sign_prehash_mixed<M: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
         &self,
         rng: &mut R,
         digests: &[(&KeyHandle, AnyScheme, M)],
-    ) -> Result<Signatures, Error>
-    where
-        M: AsRef<[u8]> + Sync,
-        R: TryCryptoRng + ?Sized,
-    {
+    ) -> Result<Signatures, Error> {
         self.sign_items(rng, digests.len(), |i| {
             let (key, scheme, digest) = &digests[i];
             let digest = Digest(digest.as_ref());

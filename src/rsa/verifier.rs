@@ -78,11 +78,11 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
     /// The backend's error if it failed as a whole. The error of a single signature is its verdict:
     /// [`Error::BlockOutOfRange`], [`Error::Verification`], [`Error::KeyTooShort`] for a key too
     /// short for any signature by the scheme, or [`Error::KeyRestricted`].
-    pub fn verify<M, T>(&self, key: &PublicKey, signed: &[(M, T)]) -> Result<Verdicts, Error>
-    where
-        M: AsRef<[u8]> + Sync,
-        T: AsRef<[u8]> + Sync,
-    {
+    pub fn verify<M: AsRef<[u8]> + Sync, T: AsRef<[u8]> + Sync>(
+        &self,
+        key: &PublicKey,
+        signed: &[(M, T)],
+    ) -> Result<Verdicts, Error> {
         self.verify_all(signed.len(), |i| {
             let (message, signature) = &signed[i];
             (key, Message(message.as_ref()), signature.as_ref())
@@ -94,11 +94,10 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
     /// # Errors
     ///
     /// Those of [`verify`](Self::verify).
-    pub fn verify_each<M, T>(&self, signed: &[(&PublicKey, M, T)]) -> Result<Verdicts, Error>
-    where
-        M: AsRef<[u8]> + Sync,
-        T: AsRef<[u8]> + Sync,
-    {
+    pub fn verify_each<M: AsRef<[u8]> + Sync, T: AsRef<[u8]> + Sync>(
+        &self,
+        signed: &[(&PublicKey, M, T)],
+    ) -> Result<Verdicts, Error> {
         self.verify_all(signed.len(), |i| {
             let (key, message, signature) = &signed[i];
             (*key, Message(message.as_ref()), signature.as_ref())
@@ -112,15 +111,11 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
     ///
     /// Those of [`verify`](Self::verify), and [`Error::DigestLength`] in the place of a digest of
     /// wrong length.
-    pub fn verify_prehash<M, T>(
+    pub fn verify_prehash<M: AsRef<[u8]> + Sync, T: AsRef<[u8]> + Sync>(
         &self,
         key: &PublicKey,
         signed: &[(M, T)],
-    ) -> Result<Verdicts, Error>
-    where
-        M: AsRef<[u8]> + Sync,
-        T: AsRef<[u8]> + Sync,
-    {
+    ) -> Result<Verdicts, Error> {
         self.verify_all(signed.len(), |i| {
             let (digest, signature) = &signed[i];
             (key, Digest(digest.as_ref()), signature.as_ref())
@@ -132,14 +127,10 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
     /// # Errors
     ///
     /// Those of [`verify_prehash`](Self::verify_prehash).
-    pub fn verify_prehash_each<M, T>(
+    pub fn verify_prehash_each<M: AsRef<[u8]> + Sync, T: AsRef<[u8]> + Sync>(
         &self,
         signed: &[(&PublicKey, M, T)],
-    ) -> Result<Verdicts, Error>
-    where
-        M: AsRef<[u8]> + Sync,
-        T: AsRef<[u8]> + Sync,
-    {
+    ) -> Result<Verdicts, Error> {
         self.verify_all(signed.len(), |i| {
             let (key, digest, signature) = &signed[i];
             (*key, Digest(digest.as_ref()), signature.as_ref())
@@ -184,14 +175,10 @@ impl<B: RsaBackend> BatchVerifier<B, AnyScheme> {
     /// # Errors
     ///
     /// Those of [`verify`](Self::verify).
-    pub fn verify_mixed<M, T>(
+    pub fn verify_mixed<M: AsRef<[u8]> + Sync, T: AsRef<[u8]> + Sync>(
         &self,
         signed: &[(&PublicKey, AnyScheme, M, T)],
-    ) -> Result<Verdicts, Error>
-    where
-        M: AsRef<[u8]> + Sync,
-        T: AsRef<[u8]> + Sync,
-    {
+    ) -> Result<Verdicts, Error> {
         self.verdicts(signed.len(), |i| {
             let (key, scheme, message, signature) = &signed[i];
             let narrowest = scheme.narrowest();
@@ -205,14 +192,10 @@ impl<B: RsaBackend> BatchVerifier<B, AnyScheme> {
     /// # Errors
     ///
     /// Those of [`verify_prehash`](Self::verify_prehash).
-    pub fn verify_prehash_mixed<M, T>(
+    pub fn verify_prehash_mixed<M: AsRef<[u8]> + Sync, T: AsRef<[u8]> + Sync>(
         &self,
         signed: &[(&PublicKey, AnyScheme, M, T)],
-    ) -> Result<Verdicts, Error>
-    where
-        M: AsRef<[u8]> + Sync,
-        T: AsRef<[u8]> + Sync,
-    {
+    ) -> Result<Verdicts, Error> {
         self.verdicts(signed.len(), |i| {
             let (key, scheme, digest, signature) = &signed[i];
             let narrowest = scheme.narrowest();

@@ -94,7 +94,7 @@ impl Auto {
 }
 
 impl Chosen {
-    fn backend(&self) -> &dyn RsaBackend {
+    pub(super) fn backend(&self) -> &dyn RsaBackend {
         match self {
             Self::Cpu(cpu) => cpu,
             #[cfg(feature = "cuda")]
@@ -102,5 +102,3 @@ impl Chosen {
         }
     }
 }
-
-forward!([] Auto, self => self.chosen().backend());

@@ -48,16 +48,12 @@ impl<B: RsaBackend> BlindSigner<B> {
     /// * [`Error::KeyRestricted`] for a key that may sign by no [`Variant`];
     ///
     /// * [`Error::Fault`] for a result that did not pass its check.
-    pub fn sign<T, R>(
+    pub fn sign<T: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
         &self,
         rng: &mut R,
         key: &KeyHandle,
         blinded: &[T],
-    ) -> Result<Signatures, Error>
-    where
-        T: AsRef<[u8]> + Sync,
-        R: TryCryptoRng + ?Sized,
-    {
+    ) -> Result<Signatures, Error> {
         self.sign_items(rng, blinded.len(), |i| (key, blinded[i].as_ref()))
     }
 
@@ -66,15 +62,11 @@ impl<B: RsaBackend> BlindSigner<B> {
     /// # Errors
     ///
     /// Those of [`sign`](Self::sign).
-    pub fn sign_each<T, R>(
+    pub fn sign_each<T: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
         &self,
         rng: &mut R,
         blinded: &[(&KeyHandle, T)],
-    ) -> Result<Signatures, Error>
-    where
-        T: AsRef<[u8]> + Sync,
-        R: TryCryptoRng + ?Sized,
-    {
+    ) -> Result<Signatures, Error> {
         self.sign_items(rng, blinded.len(), |i| {
             let (key, message) = &blinded[i];
             (*key, message.as_ref())

@@ -1,5 +1,7 @@
 //! Faults in every stage: none may lead to a result or affect another item.
 
+mod crt;
+
 use alloc::vec::Vec;
 
 use batch_modexp_core::Serial;

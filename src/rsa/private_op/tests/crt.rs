@@ -1,13 +1,11 @@
-//! Comparisons with num-bigint, with primes of equal and unequal length.
-
-use alloc::vec::Vec;
+//! Comparisons of CRT with num-bigint, with primes of equal and unequal length.
 
 use batch_modexp_core::Serial;
 use batch_modexp_core::monty::Modulus;
 use crypto_bigint::{BoxedUint, Resize};
 use num_bigint::BigUint;
 
-use super::*;
+use super::super::*;
 
 fn big(number: &BoxedUint) -> BigUint {
     BigUint::from_bytes_be(&number.to_be_bytes())
