@@ -8,12 +8,13 @@ use batch_modexp::{
     BatchFixedBaseExp, BatchFixedBaseExpVartime, BatchModExp, BatchModMul, BatchMultiExp, Error,
     ModExp, ModMul, ModMultiExp, MultiExpVartime,
 };
+use chacha20::ChaCha20Rng;
 use crypto_bigint::modular::FixedMontyParams;
 use crypto_bigint::{Odd, U1024};
 use num_bigint::BigUint;
 use rsa::PrivateKey;
 use rsa::pkcs1::DecodeRsaPrivateKey;
-use rsa::rand_core::{TryCryptoRng, TryRng};
+use rsa::rand_core::{Rng, SeedableRng, TryCryptoRng, TryRng};
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 
 use super::freed::contains;
@@ -139,15 +140,20 @@ pub fn case(crt: bool, blinded: bool) -> Case {
 
 /// Blinds m like the item with index [`ITEM`], and adds all intermediate values to the needles.
 fn blind(m: &BigUint, n: &BigUint, e: &BigUint, needles: &mut Vec<Needle>) -> BigUint {
-    let mut rng = Known::default();
+    let mut seed = [0; 32];
+    let Ok(()) = Known::default().try_fill_bytes(&mut seed);
+    // The first stream.
+    let mut rng = ChaCha20Rng::from_seed(seed);
     let mut octets = [0; 256];
     for _ in 0..=ITEM {
-        // The modulus has 2048 bits; numbers that are not below it are drawn again.
+        // The modulus has 2048 bits. Of numbers that are not below it, the first limb is drawn again.
+        let mut missing = octets.len();
         loop {
-            let Ok(()) = rng.try_fill_bytes(&mut octets);
+            rng.fill_bytes(&mut octets[..missing]);
             if BigUint::from_bytes_be(&octets) < *n {
                 break;
             }
+            missing = 8;
         }
     }
     let r = BigUint::from_bytes_be(&octets);
@@ -156,6 +162,10 @@ fn blind(m: &BigUint, n: &BigUint, e: &BigUint, needles: &mut Vec<Needle>) -> Bi
     let base = &factor * &r % n;
     let form = |number: &BigUint| (number << 2048) % n;
     needles.extend([
+        Needle {
+            name: "seed",
+            bytes: seed[8..24].try_into().unwrap(),
+        },
         Needle::new("r", &r),
         Needle::new("octets of r", &BigUint::from_bytes_le(&octets)),
         Needle::new("r in Montgomery form", &form(&r)),
