@@ -86,8 +86,7 @@ pub trait RsaBackend {
     /// recombination, check, and public operations.
     ///
     /// By default that of [`Serial`]. A backend that wraps another one returns that one's engine.
-    /// Any other backend can keep a [`Cpu`](batch_modexp_cpu::Cpu) and return its engine, which is
-    /// faster.
+    /// Any other backend can keep a [`Cpu`] and return its engine, which is faster.
     fn engine(&self) -> HostEngine<'_> {
         HostEngine::default()
     }
