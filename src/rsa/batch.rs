@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::ptr;
 
-use batch_modexp_core::engine::Exponent;
+use batch_modexp_core::PublicExponent;
 use batch_modexp_core::monty::ModulusRef;
 use crypto_bigint::{Choice, CtEq, Limb};
 use zeroize::Zeroize;
@@ -37,10 +37,10 @@ pub(super) struct PrimeClass {
     pub(super) bits: u32,
 }
 
-impl<'a> KeyClass<'a> {
+impl KeyClass<'_> {
     /// The public exponent.
-    pub(super) fn exponent(&self) -> Exponent<'a> {
-        Exponent::new(self.e)
+    pub(super) fn exponent(&self) -> PublicExponent {
+        PublicExponent::of_limbs(self.e)
     }
 
     /// The number of exponentiations in a private operation.

@@ -23,7 +23,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ptr;
 
-use batch_modexp_core::engine::{Comparison, Engine, Exponent, Moduli, SecretPowers};
+use batch_modexp_core::PublicExponent;
+use batch_modexp_core::engine::{Comparison, Engine, Moduli, SecretPowers};
 use batch_modexp_core::secret::{Secret, reveal};
 use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
@@ -63,7 +64,7 @@ pub(super) fn run(
         }
     } else {
         let (n, e) = (moduli(batch.keys), batch.class.exponent());
-        let results = engine.public_powers(&n, e, &encoded.ems);
+        let results = engine.public_powers(&n, &e, &encoded.ems);
         encoded.write_public(&results, items);
     }
     Ok(())
@@ -319,7 +320,7 @@ impl EncodedItems<'_> {
         };
         let (n, e) = (moduli(self.batch.keys), self.batch.class.e);
         // r^(e - 1)
-        let powers = engine.public_powers(&n, Exponent::one_less(e), r);
+        let powers = engine.public_powers(&n, &PublicExponent::one_less(e), r);
         let factors = engine.products(&n, &self.ems, &powers);
         let bases = engine.products(&n, &factors, r);
         Blinded { bases, factors }
@@ -370,8 +371,8 @@ impl EncodedItems<'_> {
         let agree = engine.powers_agree(
             &moduli(keys),
             &Comparison {
-                factors: [&p, &q],
-                exponent: class.exponent(),
+                primes: [&p, &q],
+                exponent: &class.exponent(),
                 bases: results,
                 expected: &self.ems,
                 masks: self.blinding.as_ref().map(|blinding| &blinding.masks[..]),

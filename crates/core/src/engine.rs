@@ -8,14 +8,12 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crypto_bigint::{Choice, CtEq, Limb, Unsigned};
+use crypto_bigint::{Choice, CtEq, Limb};
 
-use crate::checks::check_batch;
 use crate::monty::ModulusRef;
 use crate::public_exponent::PublicExponent;
 use crate::secret::Secret;
-use crate::width::{MAX_BITS, clear, place, width};
-use crate::{Error, ModExp};
+use crate::width::MAX_BITS;
 
 /// The arithmetic that RSA needs, on flat numbers.
 ///
@@ -64,7 +62,7 @@ pub trait Engine: Sync {
     fn public_powers(
         &self,
         moduli: Moduli<'_>,
-        exponent: Exponent<'_>,
+        exponent: &PublicExponent,
         bases: &[Limb],
     ) -> Secret<Vec<Limb>> {
         let len = moduli.len() * size_of_all(moduli);
@@ -91,17 +89,17 @@ pub trait Engine: Sync {
     }
 
     /// Tells for each item whether `bases[i]^exponent` is `expected[i]` modulo `moduli[i]`, the
-    /// product of its factors. Expected powers are below the moduli; bases may have any value.
+    /// product of its primes. Expected powers are below the moduli; bases may have any value.
     ///
-    /// Engines with SIMD lanes compare modulo the factors, if there are any, which takes less time.
+    /// Engines with SIMD lanes compare modulo the primes, if there are any, which takes less time.
     ///
     /// # Panics
     ///
     /// Those of [`Comparison::assert_lengths`] and [`public_powers`](Self::public_powers). Engines
-    /// with lanes also panic if the factors are too short for the numbers.
+    /// with lanes also panic if the primes are too short for the numbers.
     fn powers_agree(&self, moduli: Moduli<'_>, comparison: &Comparison<'_>) -> Vec<Choice> {
         comparison.assert_lengths();
-        let in_lanes = match comparison.factors[0].is_empty() {
+        let in_lanes = match comparison.primes[0].is_empty() {
             true => None,
             false => self.run_comparison(comparison),
         };
@@ -126,7 +124,7 @@ pub trait Engine: Sync {
     fn run_public_powers(
         &self,
         moduli: Moduli<'_>,
-        exponent: Exponent<'_>,
+        exponent: &PublicExponent,
         bases: &[Limb],
         out: &mut [Limb],
     );
@@ -134,57 +132,9 @@ pub trait Engine: Sync {
     /// Implements [`remainders`](Self::remainders).
     fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]);
 
-    /// Implements [`powers_agree`](Self::powers_agree) modulo the factors, for numbers of any value.
+    /// Implements [`powers_agree`](Self::powers_agree) modulo the primes, for numbers of any value.
     /// `None` without SIMD lanes.
     fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>>;
-}
-
-/// [`BatchModExp::batch_mod_exp`](crate::BatchModExp::batch_mod_exp) by an engine, which is not
-/// generic over a caller's numbers: Rust compiles generic code again in every crate that calls it, and
-/// the kernels of an engine take minutes.
-///
-/// # Errors
-///
-/// Those of [`check_batch`].
-///
-/// # Panics
-///
-/// If `batch` and `out` differ in length.
-pub fn batch_mod_exp<U: Unsigned>(
-    engine: &dyn Engine,
-    batch: &[ModExp<'_, U>],
-    exponent_bits: u32,
-    out: &mut [U],
-) -> Result<(), Error> {
-    /// A multiple of the lanes of every engine. More numbers would not fit into a cache.
-    const MOST: usize = 512;
-    check_batch(batch, exponent_bits, out, MAX_BITS).inspect_err(|_| clear(out))?;
-    let bits = |instance: &ModExp<'_, U>| width(instance.params.modulus().as_ref());
-    let runs = batch.chunk_by(|a, b| bits(a) == bits(b));
-    let mut places = out.iter_mut();
-    for run in runs.flat_map(|run| run.chunks(MOST)) {
-        let moduli: Vec<_> = run.iter().map(|x| ModulusRef::of(x.params)).collect();
-        let exponents: Vec<_> = run.iter().map(|x| x.exponent.as_limbs()).collect();
-        let size = size_of_all(&moduli);
-        let zeros = || Secret::new(vec![Limb::ZERO; moduli.len() * size]);
-        let (mut bases, mut powers) = (zeros(), zeros());
-        for (base, instance) in bases.chunks_exact_mut(size).zip(run) {
-            let limbs = instance.base.as_limbs();
-            base[..limbs.len()].copy_from_slice(limbs);
-        }
-        engine.pow(SecretPowers {
-            moduli: &moduli,
-            exponents: &exponents,
-            exponent_bits,
-            bases: &bases,
-            out: &mut powers,
-        });
-        let powers = powers.chunks_exact(size).zip(run);
-        for ((power, instance), out) in powers.zip(&mut places) {
-            place(out, instance.params.modulus().as_ref()).copy_from_slice(power);
-        }
-    }
-    Ok(())
 }
 
 /// The moduli of flat numbers, all equally wide, at most [`MAX_BITS`] bits.
@@ -275,19 +225,19 @@ impl<'a> SecretPowers<'a> {
     }
 }
 
-/// Powers to compare with expected values, modulo two factors if there are any. Numbers may be twice
-/// as long as the factors. Everything is secret except the exponent and which factors are the same
-/// reference.
+/// Powers to compare with expected values, modulo the two primes of each modulus if there are any.
+/// Numbers may be twice as long as the primes. Everything is secret except the exponent and which
+/// primes are the same reference.
 pub struct Comparison<'a> {
-    /// The first factors, then the second ones; odd and all equally wide. Or none.
-    pub factors: [Moduli<'a>; 2],
+    /// Each p, then each q; odd and all equally wide. Or none.
+    pub primes: [Moduli<'a>; 2],
     /// The exponent of all bases.
-    pub exponent: Exponent<'a>,
-    /// A number for each pair of factors, of any value.
+    pub exponent: &'a PublicExponent,
+    /// A number for each pair of primes, of any value.
     pub bases: &'a [Limb],
-    /// The expected powers. Modulo factors they may have any value.
+    /// The expected powers. Modulo primes they may have any value.
     pub expected: &'a [Limb],
-    /// Random numbers, one for each factor. A lane computes modulo an odd multiple of its factor,
+    /// Random numbers, one for each prime. A lane computes modulo an odd multiple of its prime,
     /// which the low [`MASK_BITS`] bits determine. This way the base and its power, which others
     /// know, are not reduced by the same secret number every time.
     pub masks: Option<&'a [u16]>,
@@ -298,10 +248,10 @@ impl Comparison<'_> {
     ///
     /// # Panics
     ///
-    /// If the factors are too wide or not equally wide, or if a buffer does not have a number or a
+    /// If the primes are too wide or not equally wide, or if a buffer does not have a number or a
     /// mask for each of them.
     pub fn assert_lengths(&self) {
-        let [first, second] = self.factors;
+        let [first, second] = self.primes;
         let (count, size) = (first.len(), size_of_all(first));
         assert_eq!([size_of_all(second), second.len()], [size, count]);
         assert_eq!(self.bases.len(), self.expected.len());
@@ -338,63 +288,4 @@ fn size_of_all(moduli: Moduli<'_>) -> usize {
         "moduli of one batch are equally wide, and so are their constants"
     );
     size
-}
-
-/// A public exponent of at least 1.
-#[derive(Clone, Copy)]
-pub struct Exponent<'a> {
-    limbs: &'a [Limb],
-    /// The index of its highest bit.
-    top: u32,
-    /// The index of its lowest bit that counts; lower bits are taken as 0.
-    lowest: u32,
-}
-
-impl<'a> Exponent<'a> {
-    /// The exponent `exponent`, least significant limb first.
-    ///
-    /// # Panics
-    ///
-    /// If it is 0.
-    #[must_use]
-    pub fn new(exponent: &'a (impl AsRef<[Limb]> + ?Sized)) -> Self {
-        let limbs = exponent.as_ref();
-        let highest = limbs.iter().rposition(|limb| limb.0 != 0);
-        let highest = highest.expect("a public exponent is at least 1");
-        Self {
-            limbs,
-            top: (highest as u32 + 1) * Limb::BITS - 1 - limbs[highest].0.leading_zeros(),
-            lowest: 0,
-        }
-    }
-
-    /// The length of the exponent in bits.
-    #[must_use]
-    pub fn bits(self) -> u32 {
-        self.top + 1
-    }
-
-    /// The exponent `odd - 1`.
-    ///
-    /// # Panics
-    ///
-    /// If `odd` is even or 1.
-    #[must_use]
-    pub fn one_less(odd: &'a (impl AsRef<[Limb]> + ?Sized)) -> Self {
-        let exponent = Self::new(odd);
-        assert!(exponent.top >= 1 && exponent.limbs[0].0 & 1 == 1);
-        Self {
-            lowest: 1,
-            ..exponent
-        }
-    }
-
-    /// The squarings and products that raise a number to this exponent.
-    #[must_use]
-    pub fn prepare(self) -> PublicExponent {
-        PublicExponent::of_bits(self.bits(), |bit| {
-            let limb = self.limbs[(bit / Limb::BITS) as usize].0;
-            bit >= self.lowest && (limb >> (bit % Limb::BITS)) & 1 == 1
-        })
-    }
 }

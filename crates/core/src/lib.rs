@@ -16,8 +16,8 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod batch;
 mod buckets;
-pub mod checks;
 pub mod engine;
 mod error;
 pub mod fixed_base;

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crypto_bigint::Unsigned;
+use crypto_bigint::{Limb, Unsigned};
 
 /// The largest window, in bits: 32 odd powers of the base.
 const LARGEST_WINDOW: u32 = 6;
@@ -16,7 +16,7 @@ const LARGEST_WINDOW: u32 = 6;
 pub struct PublicExponent {
     first: Option<usize>,
     steps: Vec<Step>,
-    last: Option<u32>,
+    last_squarings: Option<u32>,
     odd_powers: usize,
 }
 
@@ -41,9 +41,27 @@ impl PublicExponent {
         Self::of_bits(bits, |bit| exponent.bit_vartime(bit))
     }
 
-    /// Like [`new_vartime`](Self::new_vartime), for the exponent with the lowest `bits` bits
-    /// `is_set`, and no others.
-    pub(crate) fn of_bits(bits: u32, is_set: impl Fn(u32) -> bool) -> Self {
+    /// Like [`new_vartime`](Self::new_vartime), for an exponent in limbs, least significant first.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn of_limbs(limbs: &[Limb]) -> Self {
+        Self::of_bits(bit_len(limbs), |bit| is_set(limbs, bit))
+    }
+
+    /// The exponent `odd - 1`.
+    ///
+    /// # Panics
+    ///
+    /// If `odd` is even.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn one_less(odd: &[Limb]) -> Self {
+        assert!(is_set(odd, 0), "an odd number");
+        Self::of_bits(bit_len(odd), |bit| bit > 0 && is_set(odd, bit))
+    }
+
+    /// The exponent with the bits that `is_set` tells, all below `bits`.
+    fn of_bits(bits: u32, is_set: impl Fn(u32) -> bool) -> Self {
         let mut best = Self::with_window(bits, &is_set, 1);
         // A table takes at least the square and the cube of the base.
         if best.products() > 2 {
@@ -62,11 +80,12 @@ impl PublicExponent {
         let steps = self.steps.iter().filter(|step| step.odd.is_some());
         // The square of the base, then one product for each further odd power.
         let table = self.odd_powers - usize::from(self.odd_powers == 1);
-        table + steps.count() + usize::from(self.last.is_some())
+        table + steps.count() + usize::from(self.last_squarings.is_some())
     }
 
     fn with_window(bits: u32, is_set: impl Fn(u32) -> bool, window_bits: u32) -> Self {
-        let (mut first, mut steps, mut last, mut odd_powers) = (None, Vec::new(), None, 0);
+        let (mut first, mut steps, mut last_squarings, mut odd_powers) =
+            (None, Vec::new(), None, 0);
         let (mut squarings, mut end) = (0, bits);
         while end > 0 {
             if !is_set(end - 1) {
@@ -84,7 +103,7 @@ impl PublicExponent {
             squarings += end - start;
             match first {
                 None => first = Some(odd),
-                Some(_) if odd == 0 && start == 0 => last = Some(squarings),
+                Some(_) if odd == 0 && start == 0 => last_squarings = Some(squarings),
                 Some(_) => steps.push(Step {
                     squarings,
                     odd: Some(odd),
@@ -99,9 +118,18 @@ impl PublicExponent {
         Self {
             first,
             steps,
-            last,
+            last_squarings,
             odd_powers,
         }
+    }
+
+    /// The length of the exponent in bits.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn bits(&self) -> u32 {
+        let first = self.first.map_or(0, |odd| (2 * odd + 1).ilog2() + 1);
+        let squarings = self.steps.iter().map(|step| step.squarings);
+        first + squarings.sum::<u32>() + self.last_squarings.unwrap_or(0)
     }
 
     /// The index of the odd power that the computation starts with; `None` if the exponent is 0.
@@ -122,8 +150,8 @@ impl PublicExponent {
     /// This factor need not be in Montgomery form: a product with an ordinary number leaves it.
     #[doc(hidden)]
     #[must_use]
-    pub fn last(&self) -> Option<u32> {
-        self.last
+    pub fn last_squarings(&self) -> Option<u32> {
+        self.last_squarings
     }
 
     /// The number of odd powers of the base in the table: the base, its cube, and so on.
@@ -132,6 +160,19 @@ impl PublicExponent {
     pub fn odd_powers(&self) -> usize {
         self.odd_powers
     }
+}
+
+/// The bit length of a public number.
+fn bit_len(limbs: &[Limb]) -> u32 {
+    let highest = limbs.iter().rposition(|limb| limb.0 != 0);
+    highest.map_or(0, |i| {
+        (i as u32 + 1) * Limb::BITS - limbs[i].0.leading_zeros()
+    })
+}
+
+/// Whether a bit of a public number is set.
+fn is_set(limbs: &[Limb], bit: u32) -> bool {
+    (limbs[(bit / Limb::BITS) as usize].0 >> (bit % Limb::BITS)) & 1 == 1
 }
 
 #[cfg(test)]
@@ -148,7 +189,7 @@ mod tests {
             step.odd
                 .map_or(value, |factor| value.wrapping_add(&odd(factor)))
         });
-        let last = exponent.last();
+        let last = exponent.last_squarings();
         last.map_or(value, |squarings| (value << squarings) | U256::ONE)
     }
 
@@ -166,7 +207,15 @@ mod tests {
                 assert_eq!(value(&exponent), number);
                 assert!(exponent.odd_powers() <= 1 << (bits - 1));
             }
-            assert_eq!(value(&PublicExponent::new_vartime(&number)), number);
+            let exponent = PublicExponent::new_vartime(&number);
+            assert_eq!(value(&exponent), number);
+            assert_eq!(exponent.bits(), number.bit_width_vartime());
+            let of_limbs = PublicExponent::of_limbs(number.as_limbs());
+            assert_eq!(value(&of_limbs), number);
+            if number.bit_vartime(0) {
+                let even = number.wrapping_sub(&U256::ONE);
+                assert_eq!(value(&PublicExponent::one_less(number.as_limbs())), even);
+            }
         }
     }
 
@@ -175,7 +224,7 @@ mod tests {
         for (number, squarings) in [(3u64, 1), (17, 4), (65_537, 16)] {
             let exponent = PublicExponent::new_vartime(&U64::from(number));
             assert_eq!(
-                (exponent.steps(), exponent.last()),
+                (exponent.steps(), exponent.last_squarings()),
                 (&[][..], Some(squarings))
             );
             assert_eq!((exponent.first(), exponent.odd_powers()), (Some(0), 1));

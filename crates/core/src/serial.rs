@@ -7,9 +7,10 @@ use alloc::vec::Vec;
 
 use crypto_bigint::{Choice, Limb, Unsigned};
 
-use crate::checks::{Form, check_products};
-use crate::engine::{Comparison, Engine, Exponent, Moduli, SecretPowers, batch_mod_exp};
+use crate::batch::{Form, batch_mod_exp, check_products};
+use crate::engine::{Comparison, Engine, Moduli, SecretPowers};
 use crate::monty::ModulusRef;
+use crate::public_exponent::PublicExponent;
 use crate::secret::Secret;
 use crate::width::{MAX_BITS, clear, place, scrubbed};
 use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
@@ -77,13 +78,13 @@ impl Engine for Serial {
     fn run_public_powers(
         &self,
         moduli: Moduli<'_>,
-        exponent: Exponent<'_>,
+        exponent: &PublicExponent,
         bases: &[Limb],
         out: &mut [Limb],
     ) {
         let size = size(moduli);
         let (bases, out) = (bases.chunks_exact(size), out.chunks_exact_mut(size));
-        powers::public_powers(moduli, &exponent.prepare(), bases, out);
+        powers::public_powers(moduli, exponent, bases, out);
     }
 
     fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {

@@ -1,16 +1,14 @@
 //! The engine of one thread, chosen at run time.
 
-mod mul;
+mod batch;
 
 use alloc::vec::Vec;
 
-use batch_modexp_core::engine::{
-    Comparison, Engine, Exponent, Moduli, SecretPowers, batch_mod_exp,
-};
+use batch_modexp_core::engine::{Comparison, Engine, Moduli, SecretPowers};
 use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
-use batch_modexp_core::{BatchModExp, Error, ModExp, Serial};
-use crypto_bigint::{Choice, Limb, Unsigned};
+use batch_modexp_core::{Error, PublicExponent, Serial};
+use crypto_bigint::{Choice, Limb};
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::Fma;
@@ -99,49 +97,12 @@ impl AnyEngine {
         self.simd().map_or(&Serial, |simd| simd)
     }
 
-    /// The engine for products modulo each of `moduli`, which are equally wide. `once` is for one
-    /// product or remainder of each number, rather than a power.
-    ///
-    /// Lanes are prepared for their moduli, which does not pay for a few products. Pairs of lanes
-    /// are as fast as [`Serial`] from 1024 bits on.
-    fn for_products(&self, moduli: Moduli<'_>, once: bool) -> &dyn Engine {
-        const FEWEST_POWERS: usize = 2;
-        const FEWEST_PRODUCTS: usize = 16;
-        let has_pairs = self.simd().is_some_and(|simd| simd.profile().has_pairs);
-        let is_wide = |modulus: &ModulusRef<'_>| modulus.bits() >= 1024;
-        let fewest = match once {
-            false if has_pairs => 1,
-            false => FEWEST_POWERS,
-            true if has_pairs && moduli.first().is_some_and(is_wide) => 1,
-            true => FEWEST_PRODUCTS,
-        };
-        match moduli.len() >= fewest {
-            true => self.engine(),
-            false => &Serial,
-        }
-    }
-}
-
-impl<U: Unsigned> BatchModExp<U> for AnyEngine {
-    type Error = Error;
-
-    fn batch_mod_exp(
-        &self,
-        batch: &[ModExp<'_, U>],
-        exponent_bits: u32,
-        out: &mut [U],
-    ) -> Result<(), Error> {
-        batch_mod_exp(self, batch, exponent_bits, out)
-    }
-
-    fn granularity(&self) -> usize {
-        self.simd().map_or(1, |simd| simd.profile().lanes)
-    }
-
-    fn relative_time(&self, bits: u32, count: usize) -> u64 {
+    /// The engine for products modulo each of `moduli`: see [`Profile::for_products`].
+    fn for_products(&self, moduli: Moduli<'_>, is_one: bool) -> &dyn Engine {
+        let (bits, count) = (moduli.first().map_or(0, ModulusRef::bits), moduli.len());
         match self.simd() {
-            Some(simd) => simd.profile().relative_time(bits, count),
-            None => count as u64,
+            Some(simd) if !simd.profile().for_products(bits, count, is_one).on_serial => simd,
+            _ => &Serial,
         }
     }
 }
@@ -157,15 +118,13 @@ impl Engine for AnyEngine {
     }
 
     fn run_pow(&self, powers: SecretPowers<'_>) {
-        let Some(first) = powers.moduli.first() else {
-            return;
-        };
         let Some(simd) = self.simd() else {
             return Serial.run_pow(powers);
         };
         let count = powers.moduli.len();
-        let on_serial = simd.profile().on_serial(first.bits(), count);
-        let (in_lanes, on_serial) = powers.split_at(count - on_serial);
+        let bits = powers.moduli.first().map_or(0, ModulusRef::bits);
+        let split = simd.profile().split(bits, count);
+        let (in_lanes, on_serial) = powers.split_at(count - split.on_serial);
         simd.run_pow(in_lanes);
         Serial.run_pow(on_serial);
     }
@@ -178,7 +137,7 @@ impl Engine for AnyEngine {
     fn run_public_powers(
         &self,
         moduli: Moduli<'_>,
-        exponent: Exponent<'_>,
+        exponent: &PublicExponent,
         bases: &[Limb],
         out: &mut [Limb],
     ) {
@@ -206,6 +165,7 @@ impl HasPowerEngine for AnyEngine {
 mod tests {
     use alloc::vec;
 
+    use batch_modexp_core::BatchModExp;
     use crypto_bigint::modular::BoxedMontyParams;
     use crypto_bigint::{BoxedUint, Odd};
 

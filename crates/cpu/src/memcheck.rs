@@ -172,7 +172,8 @@ fn products() {
 #[ignore = "run under valgrind by the test above"]
 fn numbers() {
     use super::tests::{Random, for_each_engine};
-    use batch_modexp_core::engine::{Comparison, Exponent};
+    use batch_modexp_core::PublicExponent;
+    use batch_modexp_core::engine::Comparison;
 
     let mut random = Random(5);
     let exponent = BoxedUint::from(65_537u32);
@@ -183,8 +184,8 @@ fn numbers() {
         set_modulus_undefined(ModulusRef::of(params.as_ref()), true);
         set_undefined(&values, true);
         for_each_engine(|_, engine| {
-            let less_1 = Exponent::one_less(&exponent);
-            black_box(&*engine.public_powers(&moduli, less_1, &values));
+            let less_1 = PublicExponent::one_less(exponent.as_limbs());
+            black_box(&*engine.public_powers(&moduli, &less_1, &values));
             black_box(&*engine.products(&moduli, &values, &values));
             // Twice as long as the moduli.
             let (numbers, count) = (&values[..18 * limbs], 9);
@@ -192,8 +193,8 @@ fn numbers() {
             let masks: Vec<_> = values.iter().map(|limb| limb.0 as u16).collect();
             for masks in [None, Some(&masks[..2 * 19])] {
                 let powers = Comparison {
-                    factors: [&moduli, &moduli],
-                    exponent: Exponent::new(&exponent),
+                    primes: [&moduli, &moduli],
+                    exponent: &PublicExponent::new_vartime(&exponent),
                     bases: &values,
                     expected: &values,
                     masks,

@@ -7,7 +7,7 @@ mod workers;
 use core::fmt;
 use core::num::NonZeroUsize;
 
-use batch_modexp_core::checks::check_lengths;
+use batch_modexp_core::batch::check_lengths;
 use batch_modexp_core::width::{clear, width};
 use batch_modexp_core::{BatchModExp, Error, ModExp};
 use crypto_bigint::Unsigned;

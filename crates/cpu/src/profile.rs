@@ -38,6 +38,25 @@ impl fmt::Debug for Profile {
     }
 }
 
+/// How many powers at the end of a batch are computed apart from groups of lanes: either all that
+/// would leave lanes empty are last ones, or a single one is on `Serial`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Split {
+    /// On the lanes for the last instances.
+    pub(crate) last: usize,
+    /// On [`Serial`](batch_modexp_core::Serial), if the caller can; else in a group.
+    pub(crate) on_serial: usize,
+}
+
+/// Where products are computed, if not in groups of lanes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct ForProducts {
+    /// On [`Serial`](batch_modexp_core::Serial), if the caller can.
+    pub(crate) on_serial: bool,
+    /// In pairs.
+    pub(crate) in_pairs: bool,
+}
+
 impl Profile {
     /// The same engine without another way for the last instances than a group of lanes.
     pub(crate) fn in_groups(self) -> Self {
@@ -47,21 +66,36 @@ impl Profile {
         }
     }
 
-    /// How many instances of a batch of `count` of equal width take less time apart from groups of
-    /// lanes.
-    pub(crate) fn last(&self, bits: u32, count: usize) -> usize {
+    /// Who computes the powers of a batch of `count` of equal width. Those that would leave lanes
+    /// empty are apart from groups where that takes less time.
+    pub(crate) fn split(&self, bits: u32, count: usize) -> Split {
         let left_over = count % self.lanes;
-        match (self.last_cost)(bits, left_over) {
-            Some(cost) if cost < GROUP => left_over,
-            _ => 0,
+        let cost = (self.last_cost)(bits, left_over).filter(|cost| *cost < GROUP);
+        let is_on_serial = cost.is_none() && left_over == 1 && bits <= self.single_on_serial;
+        Split {
+            last: cost.map_or(0, |_| left_over),
+            on_serial: usize::from(is_on_serial),
         }
     }
 
-    /// How many of these instances `Serial` computes faster than the engine: a single one that would
-    /// leave lanes empty.
-    pub(crate) fn on_serial(&self, bits: u32, count: usize) -> usize {
-        let is_single = count % self.lanes == 1 && self.last(bits, count) == 0;
-        usize::from(is_single && bits <= self.single_on_serial)
+    /// Who computes products, remainders, or powers with a public exponent modulo `count` moduli of
+    /// equal width. `is_one` tells that it is one product for each modulus, rather than a power.
+    ///
+    /// Lanes are prepared for their moduli, which does not pay for a few products. Pairs are as fast
+    /// as [`Serial`](batch_modexp_core::Serial) from 1024 bits on.
+    pub(crate) fn for_products(&self, bits: u32, count: usize, is_one: bool) -> ForProducts {
+        const FEWEST_POWERS: usize = 2;
+        const FEWEST_PRODUCTS: usize = 16;
+        let fewest = match is_one {
+            false if self.has_pairs => 1,
+            false => FEWEST_POWERS,
+            true if self.has_pairs && bits >= 1024 => 1,
+            true => FEWEST_PRODUCTS,
+        };
+        ForProducts {
+            in_pairs: self.has_pairs && self.split(bits, count).last == count,
+            on_serial: count < fewest,
+        }
     }
 
     /// See [`BatchModExp::relative_time`](batch_modexp_core::BatchModExp::relative_time).
@@ -228,11 +262,10 @@ mod tests {
             for count in 0..40 {
                 let left_over = count % profile.lanes;
                 let expected = if left_over <= most { left_over } else { 0 };
-                assert_eq!(
-                    profile.last(bits, count),
-                    expected,
-                    "{count} of {bits} bits"
-                );
+                let split = profile.split(bits, count);
+                assert_eq!(split.last, expected, "{count} of {bits} bits");
+                let on_serial = left_over == 1 && expected == 0 && bits <= profile.single_on_serial;
+                assert_eq!(split.on_serial, usize::from(on_serial));
             }
         }
     }
@@ -254,7 +287,7 @@ mod tests {
     fn words_serve_what_they_get() {
         for bits in (64..=MAX_BITS).step_by(64) {
             for words in [FMA, IFMA_FOUR] {
-                assert!(words.last(bits, 1) == 0 || bits >= adx::MIN_BITS);
+                assert!(words.split(bits, 1).last == 0 || bits >= adx::MIN_BITS);
             }
         }
     }

@@ -13,9 +13,9 @@ mod remainders;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use batch_modexp_core::Serial;
-use batch_modexp_core::engine::{Comparison, Engine, Exponent};
+use batch_modexp_core::engine::{Comparison, Engine};
 use batch_modexp_core::monty::ModulusRef;
+use batch_modexp_core::{PublicExponent, Serial};
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd, Word};
 use num_bigint::BigUint;
@@ -151,13 +151,13 @@ fn products_and_public_powers() {
             bases[(count - 1) * limbs..].fill(Limb::MAX);
             for_each_engine(|name, engine| {
                 let big = value(exponent.as_limbs());
-                let mut powers = vec![(Exponent::new(exponent), big.clone())];
+                let mut powers = vec![(PublicExponent::new_vartime(exponent), big.clone())];
                 if big.bit(0) && big > BigUint::from(1u8) {
-                    powers.push((Exponent::one_less(exponent), big - 1u8));
+                    powers.push((PublicExponent::one_less(exponent.as_limbs()), big - 1u8));
                 }
                 let number = |limbs_: &[Limb], lane: usize| value(&limbs_[lane * limbs..][..limbs]);
                 for (power, big) in &powers {
-                    let found = engine.public_powers(&moduli, *power, &bases);
+                    let found = engine.public_powers(&moduli, power, &bases);
                     for (lane, modulus) in moduli.iter().enumerate() {
                         let n = modulus_of(*modulus);
                         let expected = number(&bases, lane).modpow(big, &n);
@@ -229,8 +229,8 @@ fn powers_modulo_two_factors() {
                 for_each_engine(|name, engine| {
                     let agree = |bases: &[Limb], expected: &[Limb]| {
                         let powers = Comparison {
-                            factors: [&factors[0], &factors[1]],
-                            exponent: Exponent::new(exponent),
+                            primes: [&factors[0], &factors[1]],
+                            exponent: &PublicExponent::new_vartime(exponent),
                             bases,
                             expected,
                             masks,
@@ -267,8 +267,8 @@ fn powers_modulo_two_factors() {
         }
     }
     let powers = Comparison {
-        factors: [&[], &[]],
-        exponent: Exponent::new(&exponents[0]),
+        primes: [&[], &[]],
+        exponent: &PublicExponent::new_vartime(&exponents[0]),
         bases: &[],
         expected: &[],
         masks: None,

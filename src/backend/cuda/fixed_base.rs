@@ -7,7 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::borrow::Borrow;
 
-use batch_modexp_core::checks::check_lengths;
+use batch_modexp_core::batch::check_lengths;
 use batch_modexp_core::fixed_base::check_exponents;
 use batch_modexp_core::secret::Secret;
 use batch_modexp_core::width::{clear, place, width};

@@ -6,7 +6,7 @@ use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use batch_modexp_core::checks::{check_instances, check_lengths};
+use batch_modexp_core::batch::{check_instances, check_lengths};
 use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::width::{clear, place, width};
 use batch_modexp_core::{BatchModExp, Error, ModExp, gathered};

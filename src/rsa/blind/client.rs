@@ -7,10 +7,10 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
-use batch_modexp_core::Serial;
-use batch_modexp_core::engine::{Engine, Exponent, ct_eq};
+use batch_modexp_core::engine::{Engine, ct_eq};
 use batch_modexp_core::secret::{Secret, reveal};
 use batch_modexp_core::width::{WithLimbs, load_limbs, scrubbed, with_limbs};
+use batch_modexp_core::{PublicExponent, Serial};
 use crypto_bigint::{Limb, Odd, Uint};
 use rand_core::TryCryptoRng;
 use zeroize::Zeroize;
@@ -143,7 +143,7 @@ fn product(key: &PublicKey, a: &[Limb], b: &[Limb]) -> Secret<Vec<Limb>> {
 fn power(key: &PublicKey, base: &[Limb]) -> Secret<Vec<Limb>> {
     Serial.public_powers(
         &[key.parts().n()],
-        Exponent::new(key.parts().e.as_limbs()),
+        &PublicExponent::of_limbs(key.parts().e.as_limbs()),
         base,
     )
 }

@@ -4,7 +4,8 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use batch_modexp_core::engine::{Comparison, Engine, Exponent, Moduli, SecretPowers};
+use batch_modexp_core::PublicExponent;
+use batch_modexp_core::engine::{Comparison, Engine, Moduli, SecretPowers};
 use crypto_bigint::{Choice, Limb, Word};
 
 use crate::rsa::Error;
@@ -176,7 +177,7 @@ impl Engine for Hooked<'_> {
     fn run_public_powers(
         &self,
         moduli: Moduli<'_>,
-        exponent: Exponent<'_>,
+        exponent: &PublicExponent,
         bases: &[Limb],
         out: &mut [Limb],
     ) {

@@ -217,10 +217,10 @@ pub(super) fn public_powers<'a>(
                     modulus.multiply(&mut power, &odd_powers[odd * size..][..size], &mut spare);
                 }
             }
-            for _ in 0..exponent.last().unwrap_or(0) {
+            for _ in 0..exponent.last_squarings().unwrap_or(0) {
                 modulus.square(&mut power, &mut spare);
             }
-            let factor = match exponent.last() {
+            let factor = match exponent.last_squarings() {
                 Some(_) => base,
                 None => &[Limb::ONE],
             };

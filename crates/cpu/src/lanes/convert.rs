@@ -159,8 +159,8 @@ pub(super) fn store<L: Lanes>(words: &[u64], lane: usize, limbs: &mut [Limb]) {
     }
 }
 
-/// Converts the limbs of all lanes to plain limbs. A limb may equal the base `2^RADIX_BITS`; a plain
-/// limb is below it.
+/// Converts the limbs of all lanes to plain limbs. Limbs may exceed `2^RADIX_BITS`: those of pairs
+/// are sums of columns.
 pub(super) fn to_plain<L: Lanes>(limbs: &[L::Limb], plain: &mut [u64]) {
     let mask = (1 << L::RADIX_BITS) - 1;
     let mut carry = [0; MAX_COUNT];

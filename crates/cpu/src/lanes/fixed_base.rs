@@ -35,7 +35,7 @@ pub(crate) fn fill<L: Lanes>(lanes: L, table: &mut Table, base: &[Limb], first: 
         let limbs = table.form().limbs;
         let (mut rows, modulus) = table.rows_mut();
         let mut workspace = Workspace::new(lanes, limbs);
-        workspace.prepare_powers(slice::from_ref(&modulus));
+        workspace.prepare_for_powers(slice::from_ref(&modulus));
         let mut bases = Buffer::zeros(rows.count().div_ceil(L::COUNT) * limbs);
         workspace.row_bases(base, rows.window_bits(), rows.count(), &mut bases);
 

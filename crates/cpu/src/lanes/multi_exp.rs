@@ -11,7 +11,7 @@ use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
 
 use super::Lanes;
-use super::pow::{LARGEST_WINDOW, recode, window};
+use super::ladder::{LARGEST_WINDOW, recode, window};
 use super::workspace::{Buffer, Workspace};
 
 /// Computes the products of a request. Source: E. G. Straus, "Addition chains of vectors", American
@@ -28,7 +28,7 @@ pub(crate) fn powers<L: Lanes>(lanes: L, powers: MultiPowers<'_, '_>) {
         let MultiPowers { moduli, out, .. } = powers;
         for (group, start) in moduli.chunks(L::COUNT).zip((0..).step_by(L::COUNT)) {
             let instance = |lane: usize| start + lane.min(group.len() - 1);
-            terms.workspace.prepare_powers(group);
+            terms.workspace.prepare_for_powers(group);
             for term in 0..terms.lengths.len() {
                 let count = terms.lengths.len();
                 terms.load(term, bits, |lane| {

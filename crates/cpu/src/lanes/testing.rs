@@ -9,7 +9,7 @@ use batch_modexp_core::window::Window;
 use num_bigint::BigUint;
 
 pub(crate) use self::squarings::check_squarings;
-use super::pow::window;
+use super::ladder::window;
 use super::{FixedBaseLanes, LARGEST_WINDOW, Lanes, Modulus, Operands};
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): reproducible test data.
@@ -260,6 +260,7 @@ pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
             let mut x = Operands {
                 lanes,
                 modulus,
+                s2: &mut [],
                 r2: &mut [],
                 value: &mut pack::<L>(&start, limbs),
                 spare: &mut vec![L::ZERO; limbs],
@@ -335,6 +336,7 @@ pub(crate) fn check_ladder<L: Lanes>(lanes: L, bits: u32) {
         let mut x = Operands {
             lanes,
             modulus,
+            s2: &mut [],
             r2: &mut pack::<L>(&r2, limbs),
             value: &mut pack::<L>(&bases, limbs),
             spare: &mut vec![L::ZERO; limbs],

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use core::mem;
 use core::ops::{Deref, DerefMut};
 
+use batch_modexp_core::PublicExponent;
 use batch_modexp_core::engine::Moduli;
-use batch_modexp_core::public_exponent::PublicExponent;
 use batch_modexp_core::secret::Secret;
 use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
@@ -27,7 +27,7 @@ pub(super) struct Workspace<'m, L: Lanes> {
     entry_len: usize,
     /// The limbs of the table.
     table_len: usize,
-    /// The moduli that [`prepare_products`](Self::prepare_products) imported.
+    /// The moduli that [`prepare`](Self::prepare) imported.
     prepared: Moduli<'m>,
     /// The moduli of all lanes, `-1 / modulus mod 2^RADIX_BITS`, and the constants of
     /// [`Lanes::prepare`].
@@ -57,7 +57,7 @@ impl<'m, L: Lanes> Workspace<'m, L> {
     }
 
     fn with_lens(lanes: L, limbs: usize, entry_len: usize, table_len: usize) -> Self {
-        let operands = 4 * limbs + entry_len + table_len + L::scratch_len(limbs);
+        let operands = 5 * limbs + entry_len + table_len + L::scratch_len(limbs);
         Self {
             lanes,
             limbs,
@@ -70,22 +70,12 @@ impl<'m, L: Lanes> Workspace<'m, L> {
         }
     }
 
-    /// Imports the moduli of a group, which are equally wide, and computes their Montgomery
-    /// constants. Unused lanes repeat the last modulus.
+    /// Imports the moduli of a group, which are equally wide, and `S^2`. Unused lanes repeat the last
+    /// modulus.
     ///
-    /// This is done once for consecutive groups whose moduli are the same references.
-    pub(super) fn prepare_powers(&mut self, group: Moduli<'m>) {
-        if self.prepare_products(group) {
-            self.r2_from_s2(group[0].bits());
-        }
-    }
-
-    /// Like [`prepare_powers`](Self::prepare_powers), with `S^2` in place of `R^2`, where
-    /// `S = 2^width` is crypto-bigint's Montgomery radix. Returns whether there was anything to do.
-    ///
-    /// This saves two multiplications. It suffices for numbers that are reduced or multiplied once,
-    /// since R is `S * 2^excess`: see [`excess`](Self::excess).
-    pub(super) fn prepare_products(&mut self, group: Moduli<'m>) -> bool {
+    /// This is done once for consecutive groups whose moduli are the same references. Returns whether
+    /// there was anything to do.
+    pub(super) fn prepare(&mut self, group: Moduli<'m>) -> bool {
         // Moduli in unused lanes do not matter.
         let mut pairs = group.iter().zip(self.prepared);
         let is_new = group.len() > self.prepared.len() || !pairs.all(|(a, b)| a.is_same(b));
@@ -93,6 +83,15 @@ impl<'m, L: Lanes> Workspace<'m, L> {
             self.prepared = group;
             self.import_moduli(group);
             self.import_s2(group);
+        }
+        is_new
+    }
+
+    /// Like [`prepare`](Self::prepare), and computes `R^2`.
+    pub(super) fn prepare_for_powers(&mut self, group: Moduli<'m>) -> bool {
+        let is_new = self.prepare(group);
+        if is_new {
+            self.compute_r2(group[0].bits());
         }
         is_new
     }
@@ -116,23 +115,22 @@ impl<'m, L: Lanes> Workspace<'m, L> {
         self.lanes.prepare(constants, limbs, &neg_inv[0], scratch);
     }
 
-    /// Imports `S^2` modulo the moduli to `r2`.
+    /// Imports `S^2` modulo the moduli.
     pub(super) fn import_s2(&mut self, group: Moduli<'_>) {
         let (x, [.., words]) = self.split();
         let words = &mut words[..words_len::<L>(group[0].bits())];
-        import_of_each::<L>(group, |modulus| modulus.r2, words, x.r2);
+        import_of_each::<L>(group, |modulus| modulus.r2, words, x.s2);
     }
 
-    /// Turns `r2`, which holds `2^(2 * width) mod modulus`, into `R^2 mod modulus`, where
-    /// `R = 2^r_bits` and `2^width < R < 2^(2 * width)`.
+    /// Computes `R^2` from `S^2`, for `S = 2^width < R < S^2`.
     ///
-    /// Written as `R * 2^f`, it starts with `f = 2 * width - r_bits`, and a Montgomery square
-    /// doubles `f`. When `f` has reached `r_bits`, a Montgomery product with a power of two removes
-    /// the excess.
-    pub(super) fn r2_from_s2(&mut self, width: u32) {
+    /// `S^2` is `R * 2^f` for an `f` of `2 * width` less the bits of R. A Montgomery square doubles
+    /// `f`. When `2^f` has reached R, a Montgomery product with a power of two removes the excess.
+    pub(super) fn compute_r2(&mut self, width: u32) {
         let r_bits = self.limbs as u32 * L::RADIX_BITS;
         let lanes = self.lanes;
         let x = self.operands();
+        x.r2.copy_from_slice(x.s2);
         let mut f = 2 * width - r_bits;
         while f < r_bits {
             lanes.square(x.value, x.r2, x.modulus, x.scratch);
@@ -244,6 +242,7 @@ impl<'m, L: Lanes> Workspace<'m, L> {
                 neg_inv: &rest[0],
                 constants: &rest[1..],
             },
+            s2: next(limbs),
             r2: next(limbs),
             value: next(limbs),
             spare: next(limbs),
@@ -270,7 +269,10 @@ impl<'m, L: Lanes> Workspace<'m, L> {
 pub(crate) struct Operands<'a, L: Lanes> {
     pub(super) lanes: L,
     pub(crate) modulus: Modulus<'a, L::Limb>,
-    /// `R^2 mod modulus`, below `BOUND * modulus`; or `S^2`: see [`Workspace::prepare_products`].
+    /// `S^2 mod modulus`, below the modulus: `S = 2^width` is crypto-bigint's Montgomery radix. See
+    /// [`Workspace::prepare`].
+    pub(super) s2: &'a mut [L::Limb],
+    /// `R^2 mod modulus`, below `BOUND * modulus`: see [`Workspace::prepare_for_powers`].
     pub(super) r2: &'a mut [L::Limb],
     /// First the bases, then the powers, finally the results.
     pub(crate) value: &'a mut [L::Limb],

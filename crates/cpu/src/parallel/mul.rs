@@ -1,6 +1,6 @@
 //! Products on several threads.
 
-use batch_modexp_core::checks::{Form, check_lengths};
+use batch_modexp_core::batch::{Form, check_lengths};
 use batch_modexp_core::width::{MAX_BITS, clear, width};
 use batch_modexp_core::{BatchModMul, Error, ModMul};
 use crypto_bigint::Unsigned;

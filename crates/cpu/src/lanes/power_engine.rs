@@ -1,33 +1,82 @@
-//! Products of pairs of numbers outside of lanes, one pair in each lane: see
-//! [`IndexedProducts`](batch_modexp_core::powers::IndexedProducts).
+//! The operations of a [`PowerEngine`], among them products of pairs of numbers outside of lanes, one
+//! pair in each lane: see [`IndexedProducts`].
 //!
 //! A number outside of lanes has one word for each limb, and is below `BOUND * modulus`. Between
 //! products it is neither reduced nor cut anew.
 
 use core::{array, mem, slice};
 
+use batch_modexp_core::fixed_base::{Table, TableForm};
 use batch_modexp_core::monty::ModulusRef;
-use batch_modexp_core::powers::IndexedProducts;
+use batch_modexp_core::powers::{
+    FixedPowers, IndexedProducts, MultiPowers, PowerEngine, PublicPowers,
+};
 use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
 
-use super::Lanes;
 use super::convert::{MAX_COUNT, of_lane, to_plain};
+use super::fixed_base::{self, FixedBaseLanes};
+use super::ladder::public_powers;
 use super::workspace::{Buffer, Workspace};
+use super::{LaneEngine, Lanes, multi_exp};
+
+/// All of it in groups of lanes, also the last instances.
+impl<L: FixedBaseLanes + Sync, R: Lanes + Sync> PowerEngine for LaneEngine<L, R> {
+    fn table_form(&self, bits: u32) -> TableForm {
+        TableForm {
+            radix_bits: L::RADIX_BITS,
+            limbs: L::limb_count(bits),
+            largest_window: L::LARGEST_ROW_WINDOW,
+        }
+    }
+
+    fn fill_rows(&self, table: &mut Table, base: &[Limb], first: &[Limb]) {
+        fixed_base::fill(self.lanes, table, base, first);
+    }
+
+    fn fixed_powers(&self, powers: FixedPowers<'_, '_>) {
+        fixed_base::powers(self.lanes, powers);
+    }
+
+    fn lanes(&self) -> usize {
+        L::COUNT
+    }
+
+    fn fewest_for_buckets(&self, bits: u32) -> usize {
+        (self.profile.fewest_for_buckets)(bits)
+    }
+
+    fn multi_powers(&self, powers: MultiPowers<'_, '_>) {
+        multi_exp::powers(self.lanes, powers);
+    }
+
+    fn powers_vartime(&self, powers: PublicPowers<'_, '_>) {
+        let base = |i: usize| powers.bases[i];
+        let out = powers.out.iter_mut().map(|out| &mut **out);
+        public_powers(self.lanes, powers.moduli, powers.exponent, base, out);
+    }
+
+    fn enter(&self, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]) {
+        enter(self.lanes, modulus, numbers, out);
+    }
+
+    fn indexed_products(&self, products: IndexedProducts<'_>) {
+        multiply(self.lanes, products);
+    }
+
+    fn leave(&self, modulus: ModulusRef<'_>, numbers: &[u64], out: &mut [Limb]) {
+        leave(self.lanes, modulus, numbers, out);
+    }
+}
 
 /// See [`PowerEngine::enter`](batch_modexp_core::powers::PowerEngine::enter).
-pub(crate) fn enter<L: Lanes>(
-    lanes: L,
-    modulus: ModulusRef<'_>,
-    numbers: &[&[Limb]],
-    out: &mut [u64],
-) {
+fn enter<L: Lanes>(lanes: L, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]) {
     // The kernels spill column sums and limbs: a few kilobytes of stack.
     scrubbed(|| {
         let bits = modulus.bits();
         let limbs = L::limb_count(bits);
         let mut workspace = Workspace::new(lanes, limbs);
-        workspace.prepare_powers(slice::from_ref(&modulus));
+        workspace.prepare_for_powers(slice::from_ref(&modulus));
         let mut plain = Buffer::zeros(limbs * L::COUNT);
         let groups = numbers.chunks(L::COUNT);
         for (group, out) in groups.zip(out.chunks_mut(L::COUNT * limbs)) {
@@ -40,7 +89,7 @@ pub(crate) fn enter<L: Lanes>(
 }
 
 /// See [`PowerEngine::indexed_products`](batch_modexp_core::powers::PowerEngine::indexed_products).
-pub(crate) fn multiply<L: Lanes>(lanes: L, mut products: IndexedProducts<'_>) {
+fn multiply<L: Lanes>(lanes: L, mut products: IndexedProducts<'_>) {
     scrubbed(|| {
         let limbs = L::limb_count(products.modulus.bits());
         let out = mem::take(&mut products.out);
@@ -65,12 +114,7 @@ pub(crate) fn multiply<L: Lanes>(lanes: L, mut products: IndexedProducts<'_>) {
 }
 
 /// See [`PowerEngine::leave`](batch_modexp_core::powers::PowerEngine::leave).
-pub(crate) fn leave<L: Lanes>(
-    lanes: L,
-    modulus: ModulusRef<'_>,
-    numbers: &[u64],
-    out: &mut [Limb],
-) {
+fn leave<L: Lanes>(lanes: L, modulus: ModulusRef<'_>, numbers: &[u64], out: &mut [Limb]) {
     scrubbed(|| {
         let limbs = L::limb_count(modulus.bits());
         let mut workspace = Workspace::new(lanes, limbs);

@@ -1,7 +1,10 @@
-//! The ladder: a fixed window, with a multiplication for every digit, 0 included.
+//! Powers. The ladder for secret exponents has a fixed window, and a multiplication for every digit,
+//! 0 included. A public exponent has sliding windows.
 
+use core::mem;
 use core::ops::Range;
 
+use batch_modexp_core::PublicExponent;
 use batch_modexp_core::engine::{Moduli, SecretPowers};
 use batch_modexp_core::width::scrubbed;
 use batch_modexp_core::window::{Window, recode_into};
@@ -11,8 +14,8 @@ use super::Lanes;
 use super::convert::{MAX_COUNT, flat, of_lane, set_power_of_two};
 use super::workspace::{Buffer, Operands, Workspace};
 
-/// Computes powers on `lanes`.
-pub(crate) fn pow<L: Lanes>(lanes: L, powers: SecretPowers<'_>) {
+/// Computes powers with secret exponents.
+pub(super) fn powers<L: Lanes>(lanes: L, powers: SecretPowers<'_>) {
     let Some(first) = powers.moduli.first() else {
         return;
     };
@@ -27,11 +30,11 @@ pub(crate) fn pow<L: Lanes>(lanes: L, powers: SecretPowers<'_>) {
         let mut digits = Buffer::zeros(recoded.len() * L::COUNT);
         let exponents = powers.exponents.chunks(L::COUNT);
         for ((group, range), exponents) in groups::<L>(powers.moduli).zip(exponents) {
-            workspace.prepare_powers(group);
+            workspace.prepare_for_powers(group);
             workspace.load(flat(&powers.bases[range.clone()], size), width, 0);
             let exponent = |lane| *of_lane(exponents, lane);
             recode::<L>(exponent, exponent_bits, window, &mut recoded, &mut digits);
-            workspace.pow(window, &digits);
+            workspace.ladder(window, &digits);
             workspace.store(width, powers.out[range].chunks_exact_mut(size));
         }
     });
@@ -54,7 +57,7 @@ impl<L: Lanes> Workspace<'_, L> {
     /// `(BOUND - 1) * modulus`.
     ///
     /// The order of operations and addresses depends only on the exponent length.
-    fn pow(&mut self, window: Window, digits: &[u8]) {
+    fn ladder(&mut self, window: Window, digits: &[u8]) {
         let lanes = self.lanes;
         let x = &mut self.operands();
         x.fill_table();
@@ -140,4 +143,76 @@ pub(super) fn window<L: Lanes>(exponent_bits: u32, largest: u32) -> Window {
         .find(|(longest_exponent, _)| exponent_bits <= *longest_exponent)
         .map_or(longest, |(_, bits)| *bits);
     Window::new(bits).expect("a window of 1 to 5 bits")
+}
+
+/// Raises number `base(i)` to `exponent` modulo `moduli[i]`, for equally wide moduli.
+pub(super) fn public_powers<'a, L: Lanes>(
+    lanes: L,
+    moduli: Moduli<'_>,
+    exponent: &PublicExponent,
+    base: impl Fn(usize) -> &'a [Limb],
+    mut out: impl Iterator<Item = &'a mut [Limb]>,
+) {
+    let Some(first) = moduli.first() else {
+        return;
+    };
+    // The kernels spill column sums and limbs: a few kilobytes of stack.
+    scrubbed(|| {
+        let limbs = L::limb_count(first.bits());
+        let mut workspace = Workspace::for_public_powers(lanes, limbs, exponent);
+        for (group, start) in moduli.chunks(L::COUNT).zip((0..).step_by(L::COUNT)) {
+            workspace.prepare_for_powers(group);
+            let base = |lane: usize| base(start + lane.min(group.len() - 1));
+            workspace.load(base, first.bits(), 0);
+            workspace.operands().public_pow(exponent);
+            workspace.store(first.bits(), &mut out);
+        }
+    });
+}
+
+impl<L: Lanes> Operands<'_, L> {
+    /// Replaces `value` by its power, both in ordinary form. Leaves the result in `spare` too.
+    ///
+    /// The last product leaves Montgomery form: its factor is an ordinary number, the base or one.
+    /// The workspace must be [for this exponent](Workspace::for_public_powers).
+    pub(super) fn public_pow(&mut self, exponent: &PublicExponent) {
+        let (lanes, modulus, limbs) = (self.lanes, self.modulus, self.value.len());
+        let (base, odd_powers) = mem::take(&mut self.table).split_at_mut(limbs);
+        base.copy_from_slice(self.value);
+        lanes.mul(
+            &mut odd_powers[..limbs],
+            base,
+            self.r2,
+            modulus,
+            self.scratch,
+        );
+        if exponent.odd_powers() > 1 {
+            let square = &mut *self.factor;
+            lanes.square(square, &odd_powers[..limbs], modulus, self.scratch);
+            for odd in 1..exponent.odd_powers() {
+                let (powers, next) = odd_powers.split_at_mut(odd * limbs);
+                let last = &powers[(odd - 1) * limbs..];
+                lanes.mul(&mut next[..limbs], last, square, modulus, self.scratch);
+            }
+        }
+        let odd_power = |odd: usize| &odd_powers[odd * limbs..][..limbs];
+        match exponent.first() {
+            Some(odd) => self.value.copy_from_slice(odd_power(odd)),
+            None => self.set_one(),
+        }
+        for step in exponent.steps() {
+            self.square(step.squarings);
+            if let Some(odd) = step.odd {
+                self.multiply(odd_power(odd));
+            }
+        }
+        match exponent.last_squarings() {
+            Some(squarings) => {
+                self.square(squarings);
+                self.multiply(base);
+                self.end();
+            }
+            None => self.leave(),
+        }
+    }
 }

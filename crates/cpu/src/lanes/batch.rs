@@ -1,4 +1,6 @@
-//! Products of numbers, one instance in each lane.
+//! Batches of a caller's numbers on lanes.
+//!
+//! # Products
 //!
 //! Let `S = 2^width` be crypto-bigint's Montgomery radix, and `R = 2^r_bits` the larger one of the
 //! lanes. The product in Montgomery form is `a * b / S = a * (b * R / S) / R`: one multiplication
@@ -6,25 +8,25 @@
 //! `a * b < S * modulus` implies `a * (b * R / S) < R * modulus`, which the lanes require. Only the
 //! modulus needs preparation.
 //!
+//! # Code for all types of numbers
+//!
 //! Rust compiles code that is generic over a caller's type again in every crate that calls it. The
-//! kernels, which take minutes to compile, get a [`Run`] in place of such a type, and are compiled
-//! once, with this crate.
+//! kernels, which take minutes to compile, get flat numbers or a [`Run`] in place of such a type.
+//! They are reached through a trait object, and compiled once, with this crate.
 
 use core::array;
 use core::ops::Range;
 use core::ptr;
 
-use batch_modexp_core::checks::{Form, check_products};
-use batch_modexp_core::engine::Moduli;
+use batch_modexp_core::batch::{Form, check_products};
 use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::width::{MAX_BITS, clear, place, scrubbed, width};
 use batch_modexp_core::{Error, ModMul};
 use crypto_bigint::{Limb, Unsigned};
 
 use super::Lanes;
-use super::convert::{MAX_COUNT, flat, of_lane};
-use super::pow::groups;
-use super::workspace::{Operands, Workspace};
+use super::convert::{MAX_COUNT, of_lane};
+use super::workspace::Workspace;
 
 /// Consecutive products with equally wide moduli, and the places of their results.
 ///
@@ -137,7 +139,7 @@ pub(crate) fn multiply<L: Lanes>(lanes: L, form: Form, run: &mut dyn Run<'_>) {
                 workspace.import_moduli(&moduli);
                 if form == Form::Ordinary {
                     workspace.import_s2(&moduli);
-                    workspace.r2_from_s2(width);
+                    workspace.compute_r2(width);
                 }
                 prepared = group.clone();
             }
@@ -146,7 +148,10 @@ pub(crate) fn multiply<L: Lanes>(lanes: L, form: Form, run: &mut dyn Run<'_>) {
             workspace.load_factor(|lane| factors[lane][1], width, shift);
             let mut x = workspace.operands();
             match form {
-                Form::Ordinary => x.product(),
+                Form::Ordinary => {
+                    x.enter();
+                    x.multiply_by_factor();
+                }
                 Form::Montgomery => {
                     x.multiply_by_factor();
                     x.end();
@@ -157,44 +162,73 @@ pub(crate) fn multiply<L: Lanes>(lanes: L, form: Form, run: &mut dyn Run<'_>) {
     });
 }
 
-/// `out[i] = a[i] * b[i] mod moduli[i]`, for equally wide moduli.
-pub(crate) fn products<L: Lanes>(
-    lanes: L,
-    moduli: Moduli<'_>,
-    [a, b]: [&[Limb]; 2],
-    out: &mut [Limb],
-) {
-    let Some(first) = moduli.first() else { return };
-    let size = first.limbs.len();
-    let width = size as u32 * Limb::BITS;
-    // The kernels spill column sums and limbs: a few kilobytes of stack.
-    scrubbed(|| {
-        let mut workspace = Workspace::new(lanes, L::limb_count(width));
-        let excess = workspace.excess(width);
-        for (group, range) in groups::<L>(moduli) {
-            workspace.prepare_products(group);
-            workspace.load(flat(&a[range.clone()], size), width, excess);
-            workspace.load_factor(flat(&b[range.clone()], size), width, excess);
-            workspace.operands().product();
-            workspace.store_product(width, out[range].chunks_exact_mut(size));
+/// Implements the traits of backends for a type whose function `simd` gives its engine, as a trait
+/// object. `simd` must be `#[inline(never)]`, so that kernels stay in this crate.
+macro_rules! backend {
+    ($vis:vis $backend:ty) => {
+        impl $backend {
+            /// The engine inside.
+            #[must_use]
+            $vis fn engine(&self) -> &dyn batch_modexp_core::engine::Engine {
+                self.simd()
+            }
         }
-    });
-}
 
-impl<L: Lanes> Operands<'_, L> {
-    /// Replaces `value` by its product with `factor`, in ordinary form.
-    ///
-    /// With `R^2` in `r2`, the first product converts `value` to Montgomery form. With `S^2`, where
-    /// `S = 2^width` and `R = S * 2^excess`, both numbers are given times `2^excess`, since
-    /// `(a * 2^excess * S^2 / R) * b * 2^excess / R = a * b`. Imported numbers are below R, and
-    /// `S^2 mod modulus` is below the modulus, so the first product is below `BOUND * modulus`. The
-    /// second one is then below `(2 * BOUND - 1) * modulus`: see [`Lanes::mul`].
-    fn product(&mut self) {
-        let (lanes, modulus) = (self.lanes, self.modulus);
-        lanes.mul(self.spare, self.value, self.r2, modulus, self.scratch);
-        lanes.mul(self.value, self.spare, self.factor, modulus, self.scratch);
-    }
+        impl<U: crypto_bigint::Unsigned> batch_modexp_core::BatchModExp<U> for $backend {
+            type Error = batch_modexp_core::Error;
+
+            fn batch_mod_exp(
+                &self,
+                batch: &[batch_modexp_core::ModExp<'_, U>],
+                exponent_bits: u32,
+                out: &mut [U],
+            ) -> Result<(), Self::Error> {
+                batch_modexp_core::batch::batch_mod_exp(self.simd(), batch, exponent_bits, out)
+            }
+
+            fn granularity(&self) -> usize {
+                self.simd().profile().lanes
+            }
+
+            fn relative_time(&self, bits: u32, count: usize) -> u64 {
+                self.simd().profile().relative_time(bits, count)
+            }
+        }
+
+        impl<U: crypto_bigint::Unsigned> batch_modexp_core::BatchModMul<U> for $backend {
+            type Error = batch_modexp_core::Error;
+
+            fn batch_mod_mul(
+                &self,
+                batch: &[batch_modexp_core::ModMul<'_, U>],
+                out: &mut [U],
+            ) -> Result<(), Self::Error> {
+                $crate::lanes::batch::batch_mod_mul(batch, out, |run| {
+                    self.simd()
+                        .multiply(batch_modexp_core::batch::Form::Ordinary, run);
+                })
+            }
+
+            fn batch_monty_mul(
+                &self,
+                batch: &[batch_modexp_core::ModMul<'_, U>],
+                out: &mut [U],
+            ) -> Result<(), Self::Error> {
+                $crate::lanes::batch::batch_mod_mul(batch, out, |run| {
+                    self.simd()
+                        .multiply(batch_modexp_core::batch::Form::Montgomery, run);
+                })
+            }
+        }
+
+        impl batch_modexp_core::powers::HasPowerEngine for $backend {
+            fn power_engine(&self) -> &dyn batch_modexp_core::powers::PowerEngine {
+                self.simd()
+            }
+        }
+    };
 }
+pub(crate) use backend;
 
 #[cfg(test)]
 mod tests {

@@ -1,16 +1,40 @@
-//! Products: which of them are faster in lanes.
+//! Batches of a caller's numbers, and which products are faster in lanes.
 
 use core::ptr;
 
-use batch_modexp_core::checks::{Form, check_products};
+use batch_modexp_core::batch::{Form, batch_mod_exp, check_products};
 use batch_modexp_core::width::{MAX_BITS, clear, width};
-use batch_modexp_core::{BatchModMul, Error, ModMul, Serial};
+use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul, Serial};
 use crypto_bigint::Unsigned;
 use crypto_bigint::modular::MontyParams;
 
 use super::AnyEngine;
-use crate::lanes::mul;
+use crate::lanes::batch;
 use crate::profile::ProductCounts;
+
+impl<U: Unsigned> BatchModExp<U> for AnyEngine {
+    type Error = Error;
+
+    fn batch_mod_exp(
+        &self,
+        batch: &[ModExp<'_, U>],
+        exponent_bits: u32,
+        out: &mut [U],
+    ) -> Result<(), Error> {
+        batch_mod_exp(self, batch, exponent_bits, out)
+    }
+
+    fn granularity(&self) -> usize {
+        self.simd().map_or(1, |simd| simd.profile().lanes)
+    }
+
+    fn relative_time(&self, bits: u32, count: usize) -> u64 {
+        match self.simd() {
+            Some(simd) => simd.profile().relative_time(bits, count),
+            None => count as u64,
+        }
+    }
+}
 
 impl<U: Unsigned> BatchModMul<U> for AnyEngine {
     type Error = Error;
@@ -40,7 +64,7 @@ fn run<U: Unsigned>(
             .filter(|simd| is_faster(simd.profile().products, form, moduli));
         let places = &mut out[start..][..run.len()];
         let computed = match (in_lanes, form) {
-            (Some(simd), _) => mul::batch_mod_mul(run, places, |run| simd.multiply(form, run)),
+            (Some(simd), _) => batch::batch_mod_mul(run, places, |run| simd.multiply(form, run)),
             (None, Form::Ordinary) => Serial.batch_mod_mul(run, places),
             (None, Form::Montgomery) => Serial.batch_monty_mul(run, places),
         };
