@@ -61,23 +61,19 @@ pub trait HasPowerEngine {
     fn power_engine(&self) -> &dyn PowerEngine;
 }
 
-impl<B: HasPowerEngine + ?Sized> HasPowerEngine for &B {
-    fn power_engine(&self) -> &dyn PowerEngine {
-        (**self).power_engine()
-    }
+/// Implements the trait for pointers to backends.
+macro_rules! by_pointer {
+    ($($pointer:ty),*) => {
+        $(
+            impl<B: HasPowerEngine + ?Sized> HasPowerEngine for $pointer {
+                fn power_engine(&self) -> &dyn PowerEngine {
+                    (**self).power_engine()
+                }
+            }
+        )*
+    };
 }
-
-impl<B: HasPowerEngine + ?Sized> HasPowerEngine for alloc::sync::Arc<B> {
-    fn power_engine(&self) -> &dyn PowerEngine {
-        (**self).power_engine()
-    }
-}
-
-impl<B: HasPowerEngine + ?Sized> HasPowerEngine for alloc::boxed::Box<B> {
-    fn power_engine(&self) -> &dyn PowerEngine {
-        (**self).power_engine()
-    }
-}
+by_pointer!(&B, alloc::sync::Arc<B>, alloc::boxed::Box<B>);
 
 /// Powers of the base of a table, and the places for them.
 pub struct FixedPowers<'a, 'o> {

@@ -171,65 +171,31 @@ pub trait BatchModExp<U: Unsigned> {
     }
 }
 
-impl<U: Unsigned, B: BatchModExp<U> + ?Sized> BatchModExp<U> for &B {
-    type Error = B::Error;
+/// Implements the trait for pointers to backends.
+macro_rules! by_pointer {
+    ($($pointer:ty),*) => {
+        $(
+            impl<U: Unsigned, B: BatchModExp<U> + ?Sized> BatchModExp<U> for $pointer {
+                type Error = B::Error;
 
-    fn batch_mod_exp(
-        &self,
-        batch: &[ModExp<'_, U>],
-        exponent_bits: u32,
-        out: &mut [U],
-    ) -> Result<(), Self::Error> {
-        (**self).batch_mod_exp(batch, exponent_bits, out)
-    }
+                fn batch_mod_exp(
+                    &self,
+                    batch: &[ModExp<'_, U>],
+                    exponent_bits: u32,
+                    out: &mut [U],
+                ) -> Result<(), Self::Error> {
+                    (**self).batch_mod_exp(batch, exponent_bits, out)
+                }
 
-    fn granularity(&self) -> usize {
-        (**self).granularity()
-    }
+                fn granularity(&self) -> usize {
+                    (**self).granularity()
+                }
 
-    fn relative_time(&self, bits: u32, count: usize) -> u64 {
-        (**self).relative_time(bits, count)
-    }
+                fn relative_time(&self, bits: u32, count: usize) -> u64 {
+                    (**self).relative_time(bits, count)
+                }
+            }
+        )*
+    };
 }
-
-impl<U: Unsigned, B: BatchModExp<U> + ?Sized> BatchModExp<U> for Arc<B> {
-    type Error = B::Error;
-
-    fn batch_mod_exp(
-        &self,
-        batch: &[ModExp<'_, U>],
-        exponent_bits: u32,
-        out: &mut [U],
-    ) -> Result<(), Self::Error> {
-        (**self).batch_mod_exp(batch, exponent_bits, out)
-    }
-
-    fn granularity(&self) -> usize {
-        (**self).granularity()
-    }
-
-    fn relative_time(&self, bits: u32, count: usize) -> u64 {
-        (**self).relative_time(bits, count)
-    }
-}
-
-impl<U: Unsigned, B: BatchModExp<U> + ?Sized> BatchModExp<U> for Box<B> {
-    type Error = B::Error;
-
-    fn batch_mod_exp(
-        &self,
-        batch: &[ModExp<'_, U>],
-        exponent_bits: u32,
-        out: &mut [U],
-    ) -> Result<(), Self::Error> {
-        (**self).batch_mod_exp(batch, exponent_bits, out)
-    }
-
-    fn granularity(&self) -> usize {
-        (**self).granularity()
-    }
-
-    fn relative_time(&self, bits: u32, count: usize) -> u64 {
-        (**self).relative_time(bits, count)
-    }
-}
+by_pointer!(&B, Arc<B>, Box<B>);

@@ -15,7 +15,6 @@ extern crate std;
 
 #[cfg(target_arch = "x86_64")]
 mod adx;
-mod cpu;
 mod engine;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod fma;
@@ -49,13 +48,12 @@ mod tests;
 mod valgrind;
 mod weighted_sums;
 
-pub use cpu::Cpu;
 pub use engine::AnyEngine;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub use fma::Fma;
 #[cfg(target_arch = "x86_64")]
 pub use ifma::Ifma;
-pub use parallel::{Parallel, Workers};
+pub use parallel::{Cpu, Parallel, Workers};
 pub use weighted_sums::weighted_sums;
 
 /// The folder of the workspace.

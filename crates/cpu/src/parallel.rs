@@ -1,18 +1,16 @@
-//! Computation of a batch on several threads.
+//! Computation of a batch on several threads, and on all cores with the best engine.
 
-mod mul;
+mod batch;
 mod powers;
 mod workers;
 
 use core::fmt;
 use core::num::NonZeroUsize;
 
-use batch_modexp_core::batch::check_lengths;
-use batch_modexp_core::width::{clear, width};
-use batch_modexp_core::{BatchModExp, Error, ModExp};
-use crypto_bigint::Unsigned;
+use batch_modexp_core::Error;
 
 pub use self::workers::Workers;
+use crate::engine::AnyEngine;
 
 /// Computes a batch on several threads, each with its share of the instances, through `B`.
 ///
@@ -21,7 +19,7 @@ pub use self::workers::Workers;
 ///
 /// Shares depend only on the batch length, the widths and the number of threads. They minimise the
 /// time until the last thread ends, or nearly so with less work, by the
-/// [`relative_time`](BatchModExp::relative_time) of `B`. A batch that is not worth splitting is
+/// [`relative_time`](batch_modexp_core::BatchModExp::relative_time) of `B`. A batch that is not worth splitting is
 /// computed on the calling thread: waking another one takes some tens of microseconds.
 ///
 /// A forked child process has only the thread that called `fork`. A `Parallel` made before the fork
@@ -108,20 +106,6 @@ impl<B> Parallel<B> {
     }
 }
 
-impl<B> Parallel<B> {
-    /// The number of instances that a thread takes at a time, from a batch of `len` of `bits` bits.
-    fn share_of<U: Unsigned>(&self, bits: u32, len: usize) -> usize
-    where
-        B: BatchModExp<U>,
-    {
-        // A quarter of the fair share, so that an interrupted thread delays the others little. A
-        // whole multiple of the number that the backend computes at the same time.
-        let most = len.div_ceil(4 * self.threads()).max(1);
-        let most = most.next_multiple_of(self.inner.granularity());
-        self.share(len, most, |count| self.inner.relative_time(bits, count))
-    }
-}
-
 impl<B: fmt::Debug> fmt::Debug for Parallel<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Parallel")
@@ -131,46 +115,76 @@ impl<B: fmt::Debug> fmt::Debug for Parallel<B> {
     }
 }
 
-impl<U, B> BatchModExp<U> for Parallel<B>
-where
-    U: Unsigned + Sync,
-    B: BatchModExp<U, Error = Error> + Sync,
-{
-    type Error = Error;
+/// Computes a batch on several threads with the best instructions of this processor: `Ifma`, else
+/// `Fma`, else `Serial`. Moduli have at most 16,384 bits.
+///
+/// [`Serial`](batch_modexp_core::Serial) computes instances that would leave most lanes of a vector
+/// empty, where that is faster. The choice depends only on the number of instances and their
+/// widths.
+///
+/// A batch that is not worth splitting is computed on the calling thread.
+///
+/// In a forked child it computes on the calling thread, like [`Parallel`].
+///
+/// ```
+/// # use batch_modexp_cpu::facade as batch_modexp;
+/// use batch_modexp::backend::Cpu;
+///
+/// let cpu = Cpu::new()?;
+/// println!("{} on {} threads", cpu.name(), cpu.threads());
+/// # Ok::<(), batch_modexp::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Cpu(Parallel<AnyEngine>);
 
-    fn batch_mod_exp(
-        &self,
-        batch: &[ModExp<'_, U>],
-        exponent_bits: u32,
-        out: &mut [U],
-    ) -> Result<(), Error> {
-        check_lengths(batch, out);
-        let widths = batch.iter().map(|x| width(x.params.modulus().as_ref()));
-        let share = self.share_of(widths.max().unwrap_or(0), batch.len());
-        let shares = batch.chunks(share).zip(out.chunks_mut(share)).enumerate();
-        let result = self.workers.each_share(shares, |(i, (batch, out))| {
-            self.inner
-                .batch_mod_exp(batch, exponent_bits, out)
-                .map_err(|error| error.in_batch_at(i * share))
-        });
-        result.inspect_err(|_| clear(out))
+impl Cpu {
+    /// Starts one thread for each core that the process may use, the calling thread included.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ThreadPool`] if the operating system refuses the threads.
+    pub fn new() -> Result<Self, Error> {
+        Self::with_threads(std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN))
     }
 
-    fn granularity(&self) -> usize {
-        self.threads() * self.inner.granularity()
+    /// Starts `threads` threads, the calling thread included.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ThreadPool`] if the operating system refuses the threads.
+    pub fn with_threads(threads: NonZeroUsize) -> Result<Self, Error> {
+        Self::with_engine(AnyEngine::fastest(), threads)
     }
 
-    fn relative_time(&self, bits: u32, count: usize) -> u64 {
-        let share = self.share_of(bits, count);
-        let shares = count.div_ceil(share).div_ceil(self.threads());
-        shares as u64 * self.inner.relative_time(bits, share.min(count))
+    #[doc(hidden)]
+    pub fn with_engine(engine: AnyEngine, threads: NonZeroUsize) -> Result<Self, Error> {
+        Parallel::with_threads(engine, threads).map(Self)
+    }
+
+    /// The backend that spreads batches over threads.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn parallel(&self) -> &Parallel<AnyEngine> {
+        &self.0
+    }
+
+    /// The engine of the threads: `"ifma"`, `"fma"` or `"serial"`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.0.inner().name()
+    }
+
+    /// The number of threads; 1 in a child process that was forked later.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.0.threads()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use batch_modexp_core::Serial;
+    use batch_modexp_core::{BatchModExp, Serial};
 
     fn threads(count: usize) -> Parallel<Serial> {
         Parallel::with_threads(Serial, count.try_into().unwrap()).unwrap()

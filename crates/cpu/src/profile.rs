@@ -66,7 +66,7 @@ impl Profile {
         }
     }
 
-    /// Who computes the powers of a batch of `count` of equal width. Those that would leave lanes
+    /// Divides `count` powers of equal width between groups and others. Those that would leave lanes
     /// empty are apart from groups where that takes less time.
     pub(crate) fn split(&self, bits: u32, count: usize) -> Split {
         let left_over = count % self.lanes;
@@ -78,8 +78,8 @@ impl Profile {
         }
     }
 
-    /// Who computes products, remainders, or powers with a public exponent modulo `count` moduli of
-    /// equal width. `is_one` tells that it is one product for each modulus, rather than a power.
+    /// Chooses where to compute products, remainders, or powers with a public exponent, modulo `count`
+    /// moduli of equal width. `is_one` tells that it is one product for each modulus, rather than a power.
     ///
     /// Lanes are prepared for their moduli, which does not pay for a few products. Pairs are as fast
     /// as [`Serial`](batch_modexp_core::Serial) from 1024 bits on.

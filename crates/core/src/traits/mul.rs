@@ -165,38 +165,22 @@ pub trait BatchModMul<U: Unsigned> {
     fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Self::Error>;
 }
 
-impl<U: Unsigned, B: BatchModMul<U> + ?Sized> BatchModMul<U> for &B {
-    type Error = B::Error;
+/// Implements the trait for pointers to backends.
+macro_rules! by_pointer {
+    ($($pointer:ty),*) => {
+        $(
+            impl<U: Unsigned, B: BatchModMul<U> + ?Sized> BatchModMul<U> for $pointer {
+                type Error = B::Error;
 
-    fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Self::Error> {
-        (**self).batch_mod_mul(batch, out)
-    }
+                fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Self::Error> {
+                    (**self).batch_mod_mul(batch, out)
+                }
 
-    fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Self::Error> {
-        (**self).batch_monty_mul(batch, out)
-    }
+                fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Self::Error> {
+                    (**self).batch_monty_mul(batch, out)
+                }
+            }
+        )*
+    };
 }
-
-impl<U: Unsigned, B: BatchModMul<U> + ?Sized> BatchModMul<U> for Arc<B> {
-    type Error = B::Error;
-
-    fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Self::Error> {
-        (**self).batch_mod_mul(batch, out)
-    }
-
-    fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Self::Error> {
-        (**self).batch_monty_mul(batch, out)
-    }
-}
-
-impl<U: Unsigned, B: BatchModMul<U> + ?Sized> BatchModMul<U> for Box<B> {
-    type Error = B::Error;
-
-    fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Self::Error> {
-        (**self).batch_mod_mul(batch, out)
-    }
-
-    fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Self::Error> {
-        (**self).batch_monty_mul(batch, out)
-    }
-}
+by_pointer!(&B, Arc<B>, Box<B>);

@@ -25,7 +25,7 @@ use batch_modexp_core::{Error, ModMul};
 use crypto_bigint::{Limb, Unsigned};
 
 use super::Lanes;
-use super::convert::{MAX_COUNT, of_lane};
+use super::convert::{MAX_COUNT, import, of_lane};
 use super::workspace::Workspace;
 
 /// Consecutive products with equally wide moduli, and the places of their results.
@@ -144,20 +144,20 @@ pub(crate) fn multiply<L: Lanes>(lanes: L, form: Form, run: &mut dyn Run<'_>) {
                 prepared = group.clone();
             }
             let factors = run.factors(group.clone());
-            workspace.load(|lane| factors[lane][0], width, 0);
-            workspace.load_factor(|lane| factors[lane][1], width, shift);
-            let mut x = workspace.operands();
+            workspace.load(|lane| factors[lane][0]);
+            let (mut x, words) = workspace.operands_and_words();
+            import::<L>(|lane| factors[lane][1], shift, words, x.factor);
             match form {
                 Form::Ordinary => {
-                    x.enter();
-                    x.multiply_by_factor();
+                    lanes.mul(x.spare, x.value, x.r2, x.modulus, x.scratch);
+                    lanes.mul(x.value, x.spare, x.factor, x.modulus, x.scratch);
                 }
                 Form::Montgomery => {
                     x.multiply_by_factor();
                     x.end();
                 }
             }
-            workspace.store(width, run.results(group).into_iter());
+            workspace.store(run.results(group).into_iter());
         }
     });
 }

@@ -62,7 +62,7 @@ impl<L: Lanes> Workspace<'_, L> {
     /// Writes `base^(2^(window_bits * row))` of each row to its lane, in Montgomery form.
     fn row_bases(&mut self, base: &[Limb], window_bits: u32, rows: usize, bases: &mut [L::Limb]) {
         let limbs = self.limbs();
-        self.load(|_| base, base.len() as u32 * Limb::BITS, 0);
+        self.load(|_| base);
         let mut x = self.operands();
         x.enter();
         x.end();
@@ -84,7 +84,7 @@ impl<L: Lanes> Workspace<'_, L> {
         x.set_one();
         entry.copy_from_slice(x.value);
         if has_row_0 {
-            self.load(|_| first, first.len() as u32 * Limb::BITS, 0);
+            self.load(|_| first);
             let digits = self.reduced_value().chunks_exact(L::COUNT);
             for (limb, digits) in entry.iter_mut().zip(digits) {
                 L::set_lane(limb, 0, digits[0]);
@@ -227,9 +227,7 @@ impl<'a, L: FixedBaseLanes> Groups<'a, L> {
         let values = self.values.chunks_exact(limbs);
         for (value, out) in values.zip(out.chunks_mut(L::COUNT)) {
             self.workspace.operands().value.copy_from_slice(value);
-            let bits = self.table.modulus().bits();
-            self.workspace
-                .store(bits, out.iter_mut().map(|out| &mut **out));
+            self.workspace.store(out.iter_mut().map(|out| &mut **out));
         }
     }
 }

@@ -31,11 +31,11 @@ pub(super) fn powers<L: Lanes>(lanes: L, powers: SecretPowers<'_>) {
         let exponents = powers.exponents.chunks(L::COUNT);
         for ((group, range), exponents) in groups::<L>(powers.moduli).zip(exponents) {
             workspace.prepare_for_powers(group);
-            workspace.load(flat(&powers.bases[range.clone()], size), width, 0);
+            workspace.load(flat(&powers.bases[range.clone()], size));
             let exponent = |lane| *of_lane(exponents, lane);
             recode::<L>(exponent, exponent_bits, window, &mut recoded, &mut digits);
             workspace.ladder(window, &digits);
-            workspace.store(width, powers.out[range].chunks_exact_mut(size));
+            workspace.store(powers.out[range].chunks_exact_mut(size));
         }
     });
 }
@@ -163,9 +163,9 @@ pub(super) fn public_powers<'a, L: Lanes>(
         for (group, start) in moduli.chunks(L::COUNT).zip((0..).step_by(L::COUNT)) {
             workspace.prepare_for_powers(group);
             let base = |lane: usize| base(start + lane.min(group.len() - 1));
-            workspace.load(base, first.bits(), 0);
+            workspace.load(base);
             workspace.operands().public_pow(exponent);
-            workspace.store(first.bits(), &mut out);
+            workspace.store(&mut out);
         }
     });
 }

@@ -31,13 +31,11 @@ pub(crate) fn powers<L: Lanes>(lanes: L, powers: MultiPowers<'_, '_>) {
             terms.workspace.prepare_for_powers(group);
             for term in 0..terms.lengths.len() {
                 let count = terms.lengths.len();
-                terms.load(term, bits, |lane| {
-                    powers.terms[instance(lane) * count + term]
-                });
+                terms.load(term, |lane| powers.terms[instance(lane) * count + term]);
             }
             terms.multiply();
             let out = out[start..][..group.len()].iter_mut().map(|out| &mut **out);
-            terms.workspace.store(bits, out);
+            terms.workspace.store(out);
         }
     });
 }
@@ -86,7 +84,7 @@ impl<'a, L: Lanes> Terms<'a, L> {
     }
 
     /// Fills the table of a term and recodes its exponents.
-    fn load<'n>(&mut self, term: usize, width: u32, numbers: impl Fn(usize) -> [&'n [Limb]; 2]) {
+    fn load<'n>(&mut self, term: usize, numbers: impl Fn(usize) -> [&'n [Limb]; 2]) {
         let count = self.window.digit_count(self.lengths[term]);
         let recoded = &mut self.recoded[..count];
         let len = self.digits.len() / self.lengths.len();
@@ -94,7 +92,7 @@ impl<'a, L: Lanes> Terms<'a, L> {
         let exponent = |lane| numbers(lane)[1];
         recode::<L>(exponent, self.lengths[term], self.window, recoded, digits);
 
-        self.workspace.load(|lane| numbers(lane)[0], width, 0);
+        self.workspace.load(|lane| numbers(lane)[0]);
         let (lanes, limbs) = (self.workspace.lanes, self.workspace.limbs());
         let table = self.table(term);
         let mut x = self.workspace.operands();

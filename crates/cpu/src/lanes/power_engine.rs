@@ -80,7 +80,7 @@ fn enter<L: Lanes>(lanes: L, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: 
         let mut plain = Buffer::zeros(limbs * L::COUNT);
         let groups = numbers.chunks(L::COUNT);
         for (group, out) in groups.zip(out.chunks_mut(L::COUNT * limbs)) {
-            workspace.load(|lane| *of_lane(group, lane), bits, 0);
+            workspace.load(|lane| *of_lane(group, lane));
             let mut x = workspace.operands();
             x.enter();
             scatter::<L>(x.value, &mut plain, out);
@@ -125,7 +125,7 @@ fn leave<L: Lanes>(lanes: L, modulus: ModulusRef<'_>, numbers: &[u64], out: &mut
             let mut x = workspace.operands();
             gather::<L>(|lane| &group[lane.min(last) * limbs..][..limbs], x.value);
             x.leave();
-            workspace.store(modulus.bits(), out.chunks_exact_mut(modulus.limbs.len()));
+            workspace.store(out.chunks_exact_mut(modulus.limbs.len()));
         }
     });
 }

@@ -1,8 +1,6 @@
 //! Products, remainders and comparisons of flat numbers: see [`engine`](batch_modexp_core::engine).
 //!
 //! Let `S = 2^width` be crypto-bigint's Montgomery radix, and `R = S * 2^excess` that of the lanes.
-//! Moduli come with `S^2`. It suffices for numbers that are reduced or multiplied once. Entering
-//! Montgomery form would need `R^2`, which takes two more multiplications.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -15,17 +13,17 @@ use batch_modexp_core::width::scrubbed;
 use crypto_bigint::{Choice, CtEq, Limb};
 use zeroize::Zeroize;
 
-use super::convert::{MAX_COUNT, flat, of_lane, set_power_of_two};
+use super::convert::{MAX_COUNT, flat, import, of_lane, set_power_of_two};
 use super::ladder::groups;
 use super::workspace::{Buffer, Workspace};
 use super::{Lanes, Modulus};
 
 /// `out[i] = a[i] * b[i] mod moduli[i]`, for equally wide moduli.
 ///
-/// Both numbers are given times `2^excess`, since
-/// `(a * 2^excess * S^2 / R) * b * 2^excess / R = a * b`. Imported numbers are below R, and
-/// `S^2 mod modulus` is below the modulus, so the first product is below `BOUND * modulus`. The
-/// second one is then below `(2 * BOUND - 1) * modulus`: see [`Lanes::mul`].
+/// Both numbers are imported times `2^excess`, since
+/// `(a * 2^excess * S^2 / R) * b * 2^excess / R = a * b`. They are then below R, and `S^2` below the
+/// modulus, so the first product is below `BOUND * modulus`. The second one is below
+/// `(2 * BOUND - 1) * modulus`: see [`Lanes::mul`]. `R^2` would take two more multiplications.
 pub(super) fn products<L: Lanes>(
     lanes: L,
     moduli: Moduli<'_>,
@@ -40,12 +38,12 @@ pub(super) fn products<L: Lanes>(
         let excess = workspace.excess(width);
         for (group, range) in groups::<L>(moduli) {
             workspace.prepare(group);
-            workspace.load(flat(&a[range.clone()], size), width, excess);
-            workspace.load_factor(flat(&b[range.clone()], size), width, excess);
-            let x = workspace.operands();
+            let (x, words) = workspace.operands_and_words();
+            import::<L>(flat(&a[range.clone()], size), excess, words, x.value);
+            import::<L>(flat(&b[range.clone()], size), excess, words, x.factor);
             lanes.mul(x.spare, x.value, x.s2, x.modulus, x.scratch);
             lanes.mul(x.value, x.spare, x.factor, x.modulus, x.scratch);
-            workspace.store_product(width, out[range].chunks_exact_mut(size));
+            workspace.store_below(2 * L::BOUND - 1, out[range].chunks_exact_mut(size));
         }
     });
 }
@@ -83,7 +81,7 @@ pub(super) fn remainders<L: Lanes>(
             let x = workspace.operands();
             halves.fold(lanes, x.spare, x.s2, x.modulus, x.scratch);
             lanes.mul(x.value, x.spare, &r, x.modulus, x.scratch);
-            workspace.store(width, out[range].chunks_exact_mut(half));
+            workspace.store(out[range].chunks_exact_mut(half));
         }
     });
 }
@@ -117,8 +115,9 @@ impl<L: Lanes> LowHigh<L> {
         let limbs = self.low_and_high.len() / 2;
         let (low, high) = self.low_and_high.split_at_mut(limbs);
         let number = flat(numbers, size);
-        workspace.import(|lane| &number(lane)[..half], width, 0, low);
-        workspace.import(|lane| &number(lane)[half..], width, excess, high);
+        let (_, words) = workspace.operands_and_words();
+        import::<L>(|lane| &number(lane)[..half], 0, words, low);
+        import::<L>(|lane| &number(lane)[half..], excess, words, high);
     }
 
     /// `out`, congruent to the numbers and below `BOUND * modulus + 2^width`, which must be below
@@ -193,16 +192,18 @@ pub(super) fn powers_agree<L: Lanes>(lanes: L, comparison: &Comparison<'_>) -> V
         let mut numbers = [(); 2].map(|()| LowHigh::new(&sides[0].workspace));
         for start in (0..count).step_by(L::COUNT) {
             let group = start..(start + L::COUNT).min(count);
-            let flat = group.start * size..group.end * size;
-            let workspace = &mut sides[0].workspace;
-            numbers[0].load(workspace, &comparison.bases[flat.clone()], size, half);
-            numbers[1].load(workspace, &comparison.expected[flat], size, half);
-            let mut verdict = [Choice::TRUE; MAX_COUNT];
             for (i, side) in sides.iter_mut().enumerate() {
                 let masks = comparison
                     .masks
                     .map(|masks| &masks[i * count..][group.clone()]);
                 side.prepare(&comparison.primes[i][group.clone()], masks);
+            }
+            let flat = group.start * size..group.end * size;
+            let workspace = &mut sides[0].workspace;
+            numbers[0].load(workspace, &comparison.bases[flat.clone()], size, half);
+            numbers[1].load(workspace, &comparison.expected[flat], size, half);
+            let mut verdict = [Choice::TRUE; MAX_COUNT];
+            for side in &mut sides {
                 side.compare(exponent, &numbers, &mut verdict);
             }
             verdicts.extend_from_slice(&verdict[..group.len()]);

@@ -260,7 +260,7 @@ pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
             let mut x = Operands {
                 lanes,
                 modulus,
-                s2: &mut [],
+                s2: &[],
                 r2: &mut [],
                 value: &mut pack::<L>(&start, limbs),
                 spare: &mut vec![L::ZERO; limbs],
@@ -336,7 +336,7 @@ pub(crate) fn check_ladder<L: Lanes>(lanes: L, bits: u32) {
         let mut x = Operands {
             lanes,
             modulus,
-            s2: &mut [],
+            s2: &[],
             r2: &mut pack::<L>(&r2, limbs),
             value: &mut pack::<L>(&bases, limbs),
             spare: &mut vec![L::ZERO; limbs],

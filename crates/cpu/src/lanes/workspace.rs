@@ -36,6 +36,10 @@ pub(super) struct Workspace<'m, L: Lanes> {
     operands: Buffer<L::Limb>,
     /// Numbers in plain words, for import and export: see [`thirds`].
     words: Buffer<u64>,
+    /// The length of a number as wide as the moduli, in words.
+    words_len: usize,
+    /// See [`Operands`].
+    s2: Buffer<L::Limb>,
 }
 
 impl<'m, L: Lanes> Workspace<'m, L> {
@@ -57,7 +61,7 @@ impl<'m, L: Lanes> Workspace<'m, L> {
     }
 
     fn with_lens(lanes: L, limbs: usize, entry_len: usize, table_len: usize) -> Self {
-        let operands = 5 * limbs + entry_len + table_len + L::scratch_len(limbs);
+        let operands = 4 * limbs + entry_len + table_len + L::scratch_len(limbs);
         Self {
             lanes,
             limbs,
@@ -67,6 +71,8 @@ impl<'m, L: Lanes> Workspace<'m, L> {
             modulus: Buffer::zeros(limbs + 1 + L::constants_len(limbs)),
             operands: Buffer::zeros(operands),
             words: Buffer::zeros(3 * limbs * L::COUNT),
+            words_len: 0,
+            s2: Buffer::zeros(limbs),
         }
     }
 
@@ -98,10 +104,11 @@ impl<'m, L: Lanes> Workspace<'m, L> {
 
     /// Imports the moduli of a group and what every product needs.
     pub(super) fn import_moduli(&mut self, group: Moduli<'_>) {
+        self.words_len = group[0].bits().div_ceil(64) as usize * L::COUNT;
         let (limbs, rest) = self.modulus.split_at_mut(self.limbs);
         let (neg_inv, constants) = rest.split_at_mut(1);
         let [plain, _, words] = thirds(&mut self.words);
-        let words = &mut words[..words_len::<L>(group[0].bits())];
+        let words = &mut words[..self.words_len];
         import_of_each::<L>(group, |modulus| modulus.limbs, words, limbs);
         for lane in 0..L::COUNT {
             let inverse = Secret::new(u64::from(*of_lane(group, lane).mod_inv));
@@ -117,9 +124,13 @@ impl<'m, L: Lanes> Workspace<'m, L> {
 
     /// Imports `S^2` modulo the moduli.
     pub(super) fn import_s2(&mut self, group: Moduli<'_>) {
-        let (x, [.., words]) = self.split();
-        let words = &mut words[..words_len::<L>(group[0].bits())];
-        import_of_each::<L>(group, |modulus| modulus.r2, words, x.s2);
+        let [.., words] = thirds(&mut self.words);
+        import_of_each::<L>(
+            group,
+            |modulus| modulus.r2,
+            &mut words[..self.words_len],
+            &mut self.s2,
+        );
     }
 
     /// Computes `R^2` from `S^2`, for `S = 2^width < R < S^2`.
@@ -130,8 +141,8 @@ impl<'m, L: Lanes> Workspace<'m, L> {
         let r_bits = self.limbs as u32 * L::RADIX_BITS;
         let lanes = self.lanes;
         let x = self.operands();
-        x.r2.copy_from_slice(x.s2);
-        let mut f = 2 * width - r_bits;
+        lanes.square(x.r2, x.s2, x.modulus, x.scratch);
+        let mut f = 2 * (2 * width - r_bits);
         while f < r_bits {
             lanes.square(x.value, x.r2, x.modulus, x.scratch);
             x.r2.copy_from_slice(x.value);
@@ -144,81 +155,39 @@ impl<'m, L: Lanes> Workspace<'m, L> {
         }
     }
 
-    /// Imports a number of up to `width` bits for each lane, times `2^shift`, to `value`.
-    pub(super) fn load<'n>(
-        &mut self,
-        number: impl Fn(usize) -> &'n [Limb],
-        width: u32,
-        shift: u32,
-    ) {
-        let (x, [.., words]) = self.split();
-        import::<L>(number, shift, &mut words[..words_len::<L>(width)], x.value);
+    /// Imports a number for each lane to `value`.
+    pub(super) fn load<'n>(&mut self, number: impl Fn(usize) -> &'n [Limb]) {
+        let (x, words) = self.operands_and_words();
+        import::<L>(number, 0, words, x.value);
     }
 
-    /// Like [`load`](Self::load), to `factor`.
-    pub(super) fn load_factor<'n>(
-        &mut self,
-        number: impl Fn(usize) -> &'n [Limb],
-        width: u32,
-        shift: u32,
-    ) {
-        let (x, [.., words]) = self.split();
-        import::<L>(number, shift, &mut words[..words_len::<L>(width)], x.factor);
+    /// Exports `value` to the places of the first lanes, below the modulus. `value` is below
+    /// `BOUND * modulus`, or at most `(BOUND - 1) * modulus` after a multiplication by one: see
+    /// [`Operands::leave`].
+    pub(super) fn store<'o>(&mut self, out: impl Iterator<Item = &'o mut [Limb]>) {
+        self.store_below(L::BOUND, out);
     }
 
-    /// Like [`load`](Self::load), to operands outside the workspace.
-    pub(super) fn import<'n>(
-        &mut self,
-        number: impl Fn(usize) -> &'n [Limb],
-        width: u32,
-        shift: u32,
-        limbs: &mut [L::Limb],
-    ) {
-        let [.., words] = thirds(&mut self.words);
-        import::<L>(number, shift, &mut words[..words_len::<L>(width)], limbs);
-    }
-
-    /// Exports `value` to the places of the first lanes, reduced to numbers of `width` bits.
-    pub(super) fn store<'o>(&mut self, width: u32, out: impl Iterator<Item = &'o mut [Limb]>) {
-        self.store_reduced(L::BOUND - 1, width, out);
-    }
-
-    /// Like [`store`](Self::store), for a `value` below `(2 * BOUND - 1) * modulus`.
-    pub(super) fn store_product<'o>(
-        &mut self,
-        width: u32,
-        out: impl Iterator<Item = &'o mut [Limb]>,
-    ) {
-        self.store_reduced(2 * (L::BOUND - 1), width, out);
-    }
-
-    fn store_reduced<'o>(
-        &mut self,
-        times: u8,
-        width: u32,
-        out: impl Iterator<Item = &'o mut [Limb]>,
-    ) {
-        self.reduce_value(times);
+    /// Like [`store`](Self::store), for a `value` below `bound * modulus`.
+    pub(super) fn store_below<'o>(&mut self, bound: u8, out: impl Iterator<Item = &'o mut [Limb]>) {
+        self.reduce(bound);
         let [_, plain, words] = thirds(&mut self.words);
-        let words = &mut words[..words_len::<L>(width)];
+        let words = &mut words[..self.words_len];
         join::<L>(plain, words);
         for (lane, out) in out.take(L::COUNT).enumerate() {
             store::<L>(words, lane, out);
         }
     }
 
-    /// The plain limbs of the number in every lane, reduced. The number is below `BOUND * modulus`, or
-    /// at most `(BOUND - 1) * modulus` after a multiplication by one: see [`Operands::leave`].
+    /// The plain limbs of `value` in every lane, below the modulus: see [`store`](Self::store).
     pub(super) fn reduced_value(&mut self) -> &[u64] {
-        self.reduce_value(L::BOUND - 1)
+        self.reduce(L::BOUND)
     }
 
-    /// The plain limbs of the number in every lane, after subtracting the modulus up to `times` times
-    /// while the result is not negative.
-    fn reduce_value(&mut self, times: u8) -> &[u64] {
+    fn reduce(&mut self, bound: u8) -> &[u64] {
         let (x, [modulus, plain, spare]) = self.split();
         to_plain::<L>(x.value, plain);
-        for _ in 0..times {
+        for _ in 1..bound {
             reduce_once::<L>(plain, modulus, spare);
         }
         plain
@@ -227,6 +196,13 @@ impl<'m, L: Lanes> Workspace<'m, L> {
     /// The operands of a computation.
     pub(super) fn operands(&mut self) -> Operands<'_, L> {
         self.split().0
+    }
+
+    /// The operands, and space for a number in words, as wide as the moduli: see [`import`].
+    pub(super) fn operands_and_words(&mut self) -> (Operands<'_, L>, &mut [u64]) {
+        let words_len = self.words_len;
+        let (x, [.., words]) = self.split();
+        (x, &mut words[..words_len])
     }
 
     /// The operands, and the [`thirds`] of the words.
@@ -242,7 +218,7 @@ impl<'m, L: Lanes> Workspace<'m, L> {
                 neg_inv: &rest[0],
                 constants: &rest[1..],
             },
-            s2: next(limbs),
+            s2: &self.s2,
             r2: next(limbs),
             value: next(limbs),
             spare: next(limbs),
@@ -271,7 +247,7 @@ pub(crate) struct Operands<'a, L: Lanes> {
     pub(crate) modulus: Modulus<'a, L::Limb>,
     /// `S^2 mod modulus`, below the modulus: `S = 2^width` is crypto-bigint's Montgomery radix. See
     /// [`Workspace::prepare`].
-    pub(super) s2: &'a mut [L::Limb],
+    pub(super) s2: &'a [L::Limb],
     /// `R^2 mod modulus`, below `BOUND * modulus`: see [`Workspace::prepare_for_powers`].
     pub(super) r2: &'a mut [L::Limb],
     /// First the bases, then the powers, finally the results.
@@ -385,11 +361,6 @@ fn thirds(words: &mut [u64]) -> [&mut [u64]; 3] {
     let (first, rest) = words.split_at_mut(third);
     let (second, last) = rest.split_at_mut(third);
     [first, second, last]
-}
-
-/// The number of words for a number of `width` bits in each lane.
-fn words_len<L: Lanes>(width: u32) -> usize {
-    width.div_ceil(64) as usize * L::COUNT
 }
 
 /// Splits the next `len` elements off a buffer.

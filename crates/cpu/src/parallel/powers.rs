@@ -9,8 +9,8 @@ use batch_modexp_core::powers::{
 };
 use crypto_bigint::Limb;
 
-use super::Parallel;
-use super::mul::{least_products, share};
+use super::batch::{least_products, share};
+use super::{Cpu, Parallel};
 
 /// The least work of a thread for a product of powers, in least shares of products: each thread
 /// computes all squarings besides.
@@ -19,6 +19,12 @@ const MIN_SHARES: usize = 8;
 impl<B: HasPowerEngine + Sync> HasPowerEngine for Parallel<B> {
     fn power_engine(&self) -> &dyn PowerEngine {
         self
+    }
+}
+
+impl HasPowerEngine for Cpu {
+    fn power_engine(&self) -> &dyn PowerEngine {
+        &self.0
     }
 }
 

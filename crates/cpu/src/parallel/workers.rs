@@ -324,4 +324,29 @@ mod tests {
         });
         assert_eq!(workers.reserve(3), 2);
     }
+
+    /// The stacks are longer than the address space. The length is read once for each process.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn refused_threads_are_an_error() {
+        let test = "parallel::workers::tests::start_refused_threads";
+        let status = process::Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", test, "--test-threads=1"])
+            .env("RUST_MIN_STACK", alloc::format!("{}", usize::MAX / 4))
+            .env("BATCH_MODEXP_REFUSED", "1")
+            .status();
+        assert!(status.unwrap().success());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    #[ignore = "run in a process that gets no threads by the test above"]
+    fn start_refused_threads() {
+        // Those who run all ignored tests do not refuse them.
+        if std::env::var_os("BATCH_MODEXP_REFUSED").is_some() {
+            let refused = Workers::start(NonZeroUsize::MIN.saturating_add(2));
+            assert!(matches!(refused, Err(Error::ThreadPool { threads: 3 })));
+            assert_eq!(Workers::start(NonZeroUsize::MIN).unwrap().count(), 0);
+        }
+    }
 }
