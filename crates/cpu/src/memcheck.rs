@@ -251,6 +251,10 @@ fn fixed_bases_with_public_exponents() {
 #[ignore = "run under valgrind by the test above"]
 fn products_of_powers() {
     on_every_unit!(powers::multi_exp);
+    // With look-ups beside multiplications, of one tile and of two.
+    for bits in [1024, 1536] {
+        powers::multi_exp(&ifma::testing::eight_on_portable_unit(), bits);
+    }
 }
 
 #[test]

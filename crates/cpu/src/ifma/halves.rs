@@ -58,12 +58,36 @@ impl<L: Limb> Kernel<L> for MulEntry<'_, L> {
             let last = i + 1 == count - half;
             let row = |j: usize| [&halved[j], &entry[j]];
             let by = [&a[i], &a[half + i]];
-            multiply_row(t, row, by, i, last, modulus, neg_inv, columns, q, out);
+            multiply_row(
+                t,
+                row,
+                by,
+                i,
+                last,
+                modulus,
+                neg_inv,
+                columns,
+                q,
+                out,
+                &mut (),
+            );
         }
         if !count.is_multiple_of(2) {
             let row = |j: usize| [&entry[j]];
             let by = [&a[2 * half]];
-            multiply_row(t, row, by, half, true, modulus, neg_inv, columns, q, out);
+            multiply_row(
+                t,
+                row,
+                by,
+                half,
+                true,
+                modulus,
+                neg_inv,
+                columns,
+                q,
+                out,
+                &mut (),
+            );
         }
     }
 }
@@ -83,8 +107,30 @@ fn multiply<T: Madd52, const B: usize>(
     let (low, high) = a.split_at(B / 2);
     let (high, odd) = high.split_at(B / 2);
     let (by, limbs) = ([halved, b], [low, high]);
-    let sums = kernel::multiply_low(t, sums, zeros, by, limbs, modulus, neg_inv, None, true);
-    kernel::multiply_low(t, sums, zeros, [b], [odd], modulus, neg_inv, None, true)
+    let sums = kernel::multiply_low(
+        t,
+        sums,
+        zeros,
+        by,
+        limbs,
+        modulus,
+        neg_inv,
+        None,
+        true,
+        &mut (),
+    );
+    kernel::multiply_low(
+        t,
+        sums,
+        zeros,
+        [b],
+        [odd],
+        modulus,
+        neg_inv,
+        None,
+        true,
+        &mut (),
+    )
 }
 
 /// Computes the second number of an entry from the first one.

@@ -8,7 +8,7 @@
 //! Column sums are not normalised in between. A column gets at most four halves below 2^52 a row,
 //! or six in half as many rows, from at most 320 rows (16,384 bits), and a carry: less than 2^63.
 
-use super::madd52::{Madd52, RADIX_BITS};
+use super::madd52::{Limb, Madd52, RADIX_BITS};
 
 /// Repeats `$body` for each `$j` below `$b`, which is at most 20, or for each listed number. A loop
 /// that the compiler unrolls later does not suffice: it would keep the sums in memory.
@@ -112,7 +112,7 @@ const LAG: usize = 4;
 ///
 /// `tops` are the columns above `sums`. `a * b` is the sum of one or two products with `rows` limbs
 /// of `b`. Writes the quotient to `q` if there are tiles above. If columns are `raised`, all
-/// cleared columns are raised by [`RAISE`].
+/// cleared columns are raised by [`RAISE`]. Does `work` in each row.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 #[allow(clippy::absurd_extreme_comparisons)] // The comparisons are written out for `J = 0` too.
@@ -126,6 +126,7 @@ pub(super) fn multiply_low<T: Madd52, const B: usize, const P: usize>(
     neg_inv: T::Vector,
     mut q: Option<&mut [T::Limb; B]>,
     raised: bool,
+    work: &mut impl Interleaved<T>,
 ) -> Sums<T, B> {
     for row in 0..b[0].len() {
         let (a_0, modulus) = (t.reload(a[0]), t.reload(modulus));
@@ -167,6 +168,7 @@ pub(super) fn multiply_low<T: Madd52, const B: usize, const P: usize>(
                 const K: usize = J.saturating_sub(LAG);
                 reduce_limb!(t, B, sums, top, modulus, K, quotient);
             }
+            work.part::<J>(t, row);
         });
         unrolled!(B, J, {
             if J >= 1 && J + LAG >= B {
@@ -232,6 +234,24 @@ impl<T> Interleaved<T> for () {
 
     #[inline(always)]
     fn part<const J: usize>(&mut self, _: T, _: usize) {}
+}
+
+/// What a multiplication or squarings do besides. Each implementation makes a function of its own.
+/// Without optimisation, all of them in one would need more than the stack of a thread.
+pub(super) trait Beside<L: Limb> {
+    /// The numbers of an entry that is looked up.
+    const NUMBERS: usize;
+
+    /// The work for tiles of `B` limbs.
+    fn interleaved<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) -> impl Interleaved<T>;
+}
+
+/// Nothing.
+impl<L: Limb> Beside<L> for () {
+    const NUMBERS: usize = 0;
+
+    #[inline(always)]
+    fn interleaved<T: Madd52<Limb = L>, const B: usize>(&mut self, _: T) -> impl Interleaved<T> {}
 }
 
 /// Writes the lowest column; as a limb if it is complete.

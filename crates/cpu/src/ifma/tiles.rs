@@ -9,7 +9,7 @@
 use core::mem;
 
 use super::kernel::square;
-use super::kernel::{self, Interleaved, Sums};
+use super::kernel::{self, Beside, Interleaved, Sums};
 use super::look_up::Share;
 use super::madd52::{Kernel, Limb, Madd52};
 use super::size::{keeps_columns, may_have_halves};
@@ -42,26 +42,44 @@ impl<'a, L, const B: usize> Scratch<'a, L, B> {
 }
 
 /// See [`Lanes::mul`](crate::lanes::Lanes::mul).
-pub(super) struct Mul<'a, L> {
+pub(super) struct Mul<'a, L, W> {
     pub(super) out: &'a mut [L],
     pub(super) a: &'a [L],
     pub(super) b: &'a [L],
     pub(super) modulus: &'a Modulus<'a, L>,
     pub(super) scratch: &'a mut [L],
+    /// What is done along with the multiplication.
+    pub(super) work: W,
 }
 
-impl<L: Limb> Kernel<L> for Mul<'_, L> {
+impl<L: Limb, W: Beside<L>> Kernel<L> for Mul<'_, L, W> {
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
+        if !const { keeps_columns::<T>(B) || W::NUMBERS == 0 } {
+            unreachable!("nothing is looked up beside tiles of {B} limbs");
+        }
         let (a, b, modulus) = (tiles(self.a), tiles(self.b), tiles(self.modulus.limbs));
         let count = tile_count::<T, B>(modulus);
         let neg_inv = t.load(self.modulus.neg_inv);
         let Scratch { columns, q, .. } = Scratch::<T::Limb, B>::new(self.scratch, count);
         let out = self.out.as_chunks_mut().0;
+        let work = &mut self.work.interleaved::<T, B>(t);
         for (i, b) in b[..count].iter().enumerate() {
             let last = i + 1 == count;
             let row = |j: usize| [&a[j]];
-            multiply_row(t, row, [b], i, last, modulus, neg_inv, columns, q, out);
+            multiply_row(
+                t,
+                row,
+                [b],
+                i,
+                last,
+                modulus,
+                neg_inv,
+                columns,
+                q,
+                out,
+                work,
+            );
         }
     }
 }
@@ -83,6 +101,7 @@ pub(super) fn multiply_row<'a, T: Madd52, const B: usize, const P: usize>(
     columns: &mut [[T::Limb; B]],
     q: &mut [T::Limb; B],
     out: &mut [[T::Limb; B]],
+    work: &mut impl Interleaved<T>,
 ) {
     let (count, first) = (tile_count::<T, B>(modulus), i == 0);
     let zeros = zeros::<T, B>();
@@ -105,6 +124,7 @@ pub(super) fn multiply_row<'a, T: Madd52, const B: usize, const P: usize>(
         neg_inv,
         quotient,
         false,
+        work,
     );
     for j in 1..count {
         let (low, high) = columns.split_at_mut(i + j + 1);
@@ -119,7 +139,7 @@ pub(super) fn multiply_row<'a, T: Madd52, const B: usize, const P: usize>(
             &mut low[i + j]
         };
         let modulus = &modulus[j];
-        sums = kernel::multiply_high(t, sums, tops, a(j), b, modulus, q, low, last, &mut ());
+        sums = kernel::multiply_high(t, sums, tops, a(j), b, modulus, q, low, last, work);
     }
     finish(t, sums, out, columns, i, last);
 }
@@ -247,24 +267,6 @@ impl<L: Limb, W: Beside<L>> Kernel<L> for Squarings<'_, L, W> {
         }
         kernel::normalise(t, value, sums);
     }
-}
-
-/// What [`Squarings`] do besides. Each implementation makes a function of its own. Without
-/// optimisation, all three in one would need more than the stack of a thread.
-pub(super) trait Beside<L: Limb> {
-    /// The numbers of an entry that is looked up.
-    const NUMBERS: usize;
-
-    /// The work for tiles of `B` limbs.
-    fn interleaved<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) -> impl Interleaved<T>;
-}
-
-/// Nothing.
-impl<L: Limb> Beside<L> for () {
-    const NUMBERS: usize = 0;
-
-    #[inline(always)]
-    fn interleaved<T: Madd52<Limb = L>, const B: usize>(&mut self, _: T) -> impl Interleaved<T> {}
 }
 
 /// A look-up of entries with `P` numbers each, as long as the squared one.

@@ -10,7 +10,7 @@ use num_bigint::BigUint;
 
 pub(crate) use self::squarings::check_squarings;
 use super::ladder::window;
-use super::{FixedBaseLanes, LARGEST_WINDOW, Lanes, Modulus, Operands};
+use super::{FixedBaseLanes, LARGEST_WINDOW, Lanes, Modulus, Operands, Selection};
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): reproducible test data.
 pub(crate) struct Random(pub(crate) u64);
@@ -287,8 +287,8 @@ pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
     }
 }
 
-/// Fills tables for windows of all sizes, looks up every digit, and takes a step with another
-/// one. Compares with big integers: the residue, and that numbers stay below the bound.
+/// Fills tables for windows of all sizes, looks up every digit, alone and beside a multiplication,
+/// and takes a step with another one. Compares with big integers: the residue, and that numbers stay below the bound.
 pub(crate) fn check_ladder<L: Lanes>(lanes: L, bits: u32) {
     let limbs = L::limb_count(bits);
     let r = BigUint::from(1u8) << (limbs as u32 * L::RADIX_BITS);
@@ -347,6 +347,10 @@ pub(crate) fn check_ladder<L: Lanes>(lanes: L, bits: u32) {
             scratch: &mut scratch,
         };
         x.fill_table();
+        let powers = x.table.chunks_exact(entry_len);
+        let powers: Vec<_> = powers.flat_map(|entry| &entry[..limbs]).copied().collect();
+        let mut arranged = vec![prepared.limbs[0]; L::arranged_len(limbs, window)];
+        lanes.arrange(&mut arranged, &powers, window);
         lanes.extend_entries(&mut x);
         for first in 0..entries {
             let digits = |step: usize| -> Vec<u8> {
@@ -358,6 +362,22 @@ pub(crate) fn check_ladder<L: Lanes>(lanes: L, bits: u32) {
             x.value.copy_from_slice(&x.entry[..limbs]);
             for (lane, digit) in top.iter().enumerate() {
                 check(x.value, lane, usize::from(*digit));
+            }
+            let mut product = vec![L::ZERO; limbs];
+            let entry = &x.entry[..limbs];
+            lanes.mul(&mut product, x.value, entry, modulus, x.scratch);
+            let selection = Selection {
+                out: x.factor,
+                table: &arranged,
+                window,
+                digits: &next,
+            };
+            lanes.mul_and_select(x.spare, x.value, entry, modulus, x.scratch, selection);
+            lanes.select(x.entry, x.table, &next);
+            for lane in 0..L::COUNT {
+                let numbers = [&*x.spare, &*x.factor].map(|number| unpack::<L>(number, lane));
+                let expected = [&product, &x.entry[..limbs]];
+                assert_eq!(numbers, expected.map(|number| unpack::<L>(number, lane)));
             }
             lanes.step(window.bits(), &next, &mut x);
             for lane in 0..L::COUNT {

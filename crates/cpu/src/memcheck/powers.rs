@@ -109,7 +109,7 @@ pub(super) fn multi_exp(backend: &impl BatchMultiExp, bits: u32) {
     let mut random = Random(7);
     let params = params(&mut random, bits);
     let numbers: Vec<_> = (0..27)
-        .map(|_| [bits, 128].map(|bits| number(&mut random, bits)))
+        .map(|_| [bits, 384].map(|bits| number(&mut random, bits)))
         .collect();
     set_modulus_undefined(ModulusRef::of(params.as_ref()), true);
     for number in numbers.iter().flatten() {
@@ -124,7 +124,7 @@ pub(super) fn multi_exp(backend: &impl BatchMultiExp, bits: u32) {
         .map(|terms| ModMultiExp::new(terms, params.as_ref()))
         .collect();
     let mut out = vec![BoxedUint::zero(); batch.len()];
-    for lengths in [[110, 17, 0], [3, 3, 4]] {
+    for lengths in [[330, 17, 0], [110, 17, 0], [3, 3, 4]] {
         backend.batch_multi_exp(&batch, &lengths, &mut out).unwrap();
         black_box(&out);
     }
