@@ -236,7 +236,7 @@ impl<T> Interleaved<T> for () {
     fn part<const J: usize>(&mut self, _: T, _: usize) {}
 }
 
-/// What a multiplication or squarings do besides. Each implementation makes a function of its own.
+/// Work beside a multiplication or squarings. Each implementation makes a function of its own.
 /// Without optimisation, all of them in one would need more than the stack of a thread.
 pub(super) trait Beside<L: Limb> {
     /// The numbers of an entry that is looked up.

@@ -48,7 +48,7 @@ pub(super) struct Mul<'a, L, W> {
     pub(super) b: &'a [L],
     pub(super) modulus: &'a Modulus<'a, L>,
     pub(super) scratch: &'a mut [L],
-    /// What is done along with the multiplication.
+    /// The work beside the multiplication.
     pub(super) work: W,
 }
 
