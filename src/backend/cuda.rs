@@ -38,7 +38,7 @@ use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 use batch_modexp_cpu::Cpu;
 use crypto_bigint::Unsigned;
 
-use self::family::entry::Entry;
+use self::family::Entry;
 use self::runtime::device::Device;
 use self::runtime::pipeline::Devices;
 use self::words::HostPool;

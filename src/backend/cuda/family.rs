@@ -1,10 +1,8 @@
-//! The interface of a kernel family: supported chips and costs. All families that the crate ships.
-//! Launches and their operands in memory.
+//! Kernels by family: their properties, the chips that run them, and their times.
 
 #[cfg(feature = "rsa")]
 pub(crate) mod crt;
 pub(crate) mod dpf;
-pub(crate) mod entry;
 pub(crate) mod fixed;
 pub(crate) mod int;
 pub(crate) mod modexp;
@@ -16,30 +14,60 @@ use core::fmt;
 
 use batch_modexp_core::window::Window;
 
-use self::entry::{Entry, Operation};
-use super::runtime::launch::Launch;
-use super::runtime::layout::{Layout, Part};
+use super::runtime::module::Image;
 use super::runtime::probe::DeviceInfo;
 
 /// A family of kernels with one kind of arithmetic. `entry` is always one of the family's own.
 ///
 /// Parameters and records of exponentiations are the same in all families: see [`modexp`].
 pub(crate) trait Family: fmt::Debug + Sync {
-    /// Whether a kernel runs on a device, which needs its instructions and its memory.
-    fn runs_on(&self, entry: &Entry, device: &DeviceInfo) -> bool;
+    /// Whether a device has the instructions of a kernel.
+    fn has_instructions(&self, _entry: &Entry, _device: &DeviceInfo) -> bool {
+        true
+    }
 
-    /// The estimated time in milliseconds for `count` instances with exponents of `exponent_bits`
-    /// bits on one device. Only for kernels that exponentiate.
-    fn milliseconds(
-        &self,
-        entry: &Entry,
-        device: &DeviceInfo,
-        count: usize,
-        exponent_bits: u32,
-    ) -> f64;
+    /// The clocks that a multiprocessor should take, relative to an H200.
+    fn slowdown(&self, _device: &DeviceInfo) -> f64 {
+        1.0
+    }
+
+    /// The time for each block in milliseconds on an H200, when as many share a multiprocessor as
+    /// fit on one of the device.
+    fn shared_ms(&self, entry: &Entry, _device: &DeviceInfo) -> f64 {
+        entry.block_times().shared_ms
+    }
+
+    /// The time for exponents of `exponent_bits` bits, in a unit of the family.
+    fn relative_time(&self, exponent_bits: u32) -> f64 {
+        f64::from(exponent_bits.max(1))
+    }
+
+    /// The cost of an exponentiation in multiplications, including table look-ups. The default is
+    /// that of families in words: `dpf` and `int`.
+    fn cost(&self, window: Window, exponent_bits: u32) -> f64 {
+        /// The approximate cost of reading one entry of the window table. It grows with the table.
+        /// This value gives the fastest windows of `benches/cuda-h200.csv`.
+        const SCAN_COST: f64 = 0.018;
+        let digits = window.digit_count(exponent_bits) as f64;
+        let table = window.table_len() as f64;
+        let squarings = digits * f64::from(window.bits());
+        squarings + digits * (1.0 + table * SCAN_COST) + table
+    }
+
+    /// The widest window for exponents of `exponent_bits` bits.
+    fn widest_window(&self, _exponent_bits: u32) -> u32 {
+        Window::MAX_BITS
+    }
 
     /// The fastest window for exponents of `exponent_bits` bits.
-    fn best_window(&self, exponent_bits: u32) -> Window;
+    fn best_window(&self, exponent_bits: u32) -> Window {
+        let windows = Window::MIN_BITS..=self.widest_window(exponent_bits);
+        let cost = |window: &Window| self.cost(*window, exponent_bits);
+        windows
+            .filter_map(Window::new)
+            .min_by(|a, b| cost(a).total_cmp(&cost(b)))
+            .unwrap_or_else(|| unreachable!("there are windows"))
+    }
 
     /// The least number of powers in a window table. Other numbers share its memory.
     fn fewest_entries(&self) -> usize {
@@ -50,6 +78,123 @@ pub(crate) trait Family: fmt::Debug + Sync {
     /// host computes such an instance, which makes this answer public.
     fn is_refused(&self, _power: &[u64]) -> bool {
         false
+    }
+}
+
+/// The operation of a kernel. `kernels/README.md` has the definitions.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Operation {
+    /// One exponentiation for each instance.
+    ModExp,
+    /// The entries of a table for [`FixedExp`](Self::FixedExp): exponentiations, whose results are
+    /// operands.
+    FixedEntries,
+    /// For each instance a product of one entry of each row of a table, which all share.
+    FixedExp,
+    /// Two exponentiations of one number, modulo two factors of n. Each counts as an instance.
+    #[cfg(feature = "rsa")]
+    CrtHalves,
+    /// Garner's recombination of the two powers.
+    #[cfg(feature = "rsa")]
+    CrtRecombine,
+    /// The power modulo n, from the result of the recombination.
+    #[cfg(feature = "rsa")]
+    CrtJoin,
+    /// The product of a number and a public power of another, modulo n, for blinding and
+    /// unblinding.
+    #[cfg(feature = "rsa")]
+    CrtBlind,
+}
+
+/// A kernel with the properties that its family needs.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) family: &'static dyn Family,
+    pub(crate) operation: Operation,
+    /// The width of its numbers in bits.
+    pub(crate) bits: u32,
+    /// The limbs of a number over all of its lanes: words, or moduli in a base.
+    pub(crate) limbs: usize,
+    /// The least width of the Montgomery parameters, in bits. The kernel takes `2^(2 * r2_bits)`
+    /// modulo the modulus, with `r2_bits` from here to `bits`.
+    pub(crate) min_r2_bits: u32,
+    /// Doubles of scratch memory for each thread and each entry of the window table; 0 without a
+    /// table.
+    pub(crate) scratch_doubles: usize,
+    /// The times of a block, for kernels that exponentiate through a window table.
+    pub(crate) times: Option<BlockTimes>,
+    pub(crate) image: Image,
+}
+
+/// Times of a block in milliseconds on an H200, with exponents as long as the numbers: medians of
+/// `benches/cuda-h200.csv`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockTimes {
+    /// The time of a block that has a multiprocessor to itself.
+    pub(crate) alone_ms: f64,
+    /// The time for each block when many share a multiprocessor.
+    pub(crate) shared_ms: f64,
+}
+
+impl Entry {
+    /// Whether the kernel runs on a device, which needs its instructions and its memory.
+    pub(crate) fn runs_on(&self, device: &DeviceInfo) -> bool {
+        self.image.shared_bytes <= device.shared_bytes_per_block()
+            && self.family.has_instructions(self, device)
+    }
+
+    /// The estimated time in milliseconds for `count` instances with exponents of `exponent_bits`
+    /// bits on one device. Only for kernels that exponentiate.
+    ///
+    /// A multiprocessor computes its blocks in rounds. Their times are measured ones, or else those
+    /// of an H200, scaled by the clock.
+    pub(crate) fn milliseconds(
+        &self,
+        device: &DeviceInfo,
+        count: usize,
+        exponent_bits: u32,
+    ) -> f64 {
+        /// The clock of the H200 on which kernels were measured, in kHz.
+        const REFERENCE_CLOCK_KHZ: f64 = 1_980_000.0;
+        let family = self.family;
+        let measured = device.costs().and_then(|costs| costs.of(self.image.key));
+        let (alone_ms, shared_ms) = match measured {
+            Some(times) => (times.alone_ns as f64 * 1e-6, times.shared_ns as f64 * 1e-6),
+            None => {
+                let clock = f64::from(device.clock_khz().max(1)) / REFERENCE_CLOCK_KHZ;
+                let scale = family.slowdown(device) / clock;
+                let shared_ms = family.shared_ms(self, device);
+                (self.block_times().alone_ms * scale, shared_ms * scale)
+            }
+        };
+        let per_multiprocessor = count.div_ceil(device.multiprocessors().max(1) as usize);
+        let blocks = per_multiprocessor.div_ceil(self.image.instances_per_block) as f64;
+        let with_full_exponents = alone_ms.max(blocks * shared_ms);
+        let relative = family.relative_time(exponent_bits) / family.relative_time(self.bits);
+        with_full_exponents * relative
+    }
+
+    /// The times of a block of a kernel that exponentiates.
+    fn block_times(&self) -> BlockTimes {
+        let Some(times) = self.times else {
+            unreachable!("kernels that exponentiate have times");
+        };
+        times
+    }
+
+    /// 64-bit words in a number.
+    pub(crate) fn words(&self) -> usize {
+        self.bits as usize / 64
+    }
+
+    /// The width of the Montgomery parameters for moduli of `bits` bits: that of the moduli, or of
+    /// the class if they are too narrow.
+    pub(crate) fn r2_bits(&self, bits: u32) -> u32 {
+        if bits < self.min_r2_bits {
+            self.bits
+        } else {
+            bits
+        }
     }
 }
 
@@ -108,63 +253,6 @@ pub(crate) const MAX_BITS: u32 = {
     }
     widest
 };
-
-/// The clock of the H200 on which kernels were measured, in kHz.
-const REFERENCE_CLOCK_KHZ: f64 = 1_980_000.0;
-
-/// The clock of a device, relative to that of the H200.
-fn relative_clock(device: &DeviceInfo) -> f64 {
-    f64::from(device.clock_khz().max(1)) / REFERENCE_CLOCK_KHZ
-}
-
-/// The window of up to `widest` bits with the least cost.
-fn cheapest_window(widest: u32, cost: impl Fn(Window) -> f64) -> Window {
-    let windows = (Window::MIN_BITS..=widest).filter_map(Window::new);
-    windows
-        .min_by(|&a, &b| cost(a).total_cmp(&cost(b)))
-        .unwrap_or_else(|| unreachable!("there are windows"))
-}
-
-/// The cost of an exponentiation in multiplications, for families in words: `dpf` and `int`.
-fn cost_in_words(window: Window, exponent_bits: u32) -> f64 {
-    /// The approximate cost of reading one entry of the window table. It grows with the table. This
-    /// value gives the fastest windows of `benches/cuda-h200.csv`.
-    const SCAN_COST: f64 = 0.018;
-    let digits = window.digit_count(exponent_bits) as f64;
-    let table = window.table_len() as f64;
-    let squarings = digits * f64::from(window.bits());
-    squarings + digits * (1.0 + table * SCAN_COST) + table
-}
-
-/// A chunk of exponentiations. All fields are public.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ModExpChunk {
-    /// The number of instances, at least 1.
-    pub(crate) count: usize,
-    /// An upper bound for the number of moduli.
-    pub(crate) moduli: usize,
-    /// The length of the exponents in bits, at most the width of the kernel.
-    pub(crate) exponent_bits: u32,
-    /// The width of the Montgomery parameters in bits, as from [`Entry::r2_bits`].
-    pub(crate) r2_bits: u32,
-    pub(crate) window: Window,
-}
-
-/// The places of a chunk's operands, and its launches.
-///
-/// Numbers are little-endian 64-bit words, zero-extended to one width. Those of all instances are
-/// consecutive. The input parts are in the order of the fields.
-pub(crate) struct ModExpWork {
-    pub(crate) layout: Layout,
-    pub(crate) base: Part,
-    pub(crate) exponent: Part,
-    /// For each instance the 32-bit index of the record of its modulus.
-    pub(crate) modulus_index: Part,
-    /// Space for a record for each modulus. The first records are used.
-    pub(crate) moduli: Part,
-    pub(crate) power: Part,
-    pub(crate) launches: Vec<Launch>,
-}
 
 #[cfg(test)]
 mod tests;

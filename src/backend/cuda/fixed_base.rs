@@ -18,9 +18,8 @@ use crypto_bigint::modular::MontyParams;
 use self::entries::EntriesJob;
 use self::powers::FixedJob;
 use super::Cuda;
-use super::family;
-use super::family::entry::{Entry, Operation};
 use super::family::fixed::{ENTRIES, TableShape, WINDOW_BITS, operand_words};
+use super::family::{self, Entry, Operation};
 use super::runtime::records::Residence;
 use super::words::copy_in;
 

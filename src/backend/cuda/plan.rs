@@ -10,10 +10,9 @@ use core::time::Duration;
 
 use batch_modexp_core::window::Window;
 
-use super::family;
 #[cfg(feature = "rsa")]
 use super::family::crt::CrtClass;
-use super::family::entry::Entry;
+use super::family::{self, Entry};
 use super::runtime::probe::DeviceInfo;
 
 /// Choices for [`Cuda::batch_mod_exp_tuned`](super::Cuda::batch_mod_exp_tuned). The default leaves
@@ -67,7 +66,7 @@ impl EntryPoint {
     /// this width, and predicted otherwise. `None` if the entry point does not run on the device.
     #[must_use]
     pub fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Duration> {
-        let forecast = || milliseconds(self.0, device, count, self.0.bits);
+        let forecast = || self.0.milliseconds(device, count, self.0.bits);
         self.0
             .runs_on(device)
             .then(|| Duration::from_secs_f64(forecast() * 1e-3))
@@ -189,30 +188,12 @@ impl Plan {
     }
 
     fn with(entry: &'static Entry, exponent_bits: u32, count: usize, device: &DeviceInfo) -> Self {
-        let family = entry.family;
         Self {
             entry,
-            window: family.best_window(exponent_bits),
-            milliseconds: milliseconds(entry, device, count, exponent_bits),
+            window: entry.family.best_window(exponent_bits),
+            milliseconds: entry.milliseconds(device, count, exponent_bits),
         }
     }
-}
-
-/// The estimated time in milliseconds of a kernel for `count` instances: from the measured times of
-/// blocks on a multiprocessor, or else from its family.
-fn milliseconds(entry: &Entry, device: &DeviceInfo, count: usize, exponent_bits: u32) -> f64 {
-    let predicted = |exponent_bits| {
-        let family = entry.family;
-        family.milliseconds(entry, device, count, exponent_bits)
-    };
-    let measured = device.costs().and_then(|costs| costs.of(entry.image.key));
-    let Some(times) = measured else {
-        return predicted(exponent_bits);
-    };
-    let shared = entry.blocks_each(device, count) * times.shared_ns as f64;
-    let whole = 1e-6 * shared.max(times.alone_ns as f64);
-    // The families estimate how the time depends on the length of the exponent.
-    whole * predicted(exponent_bits) / predicted(entry.bits)
 }
 
 /// The kernels for exponentiations modulo numbers of `n_bits` bits with two factors of `prime_bits`

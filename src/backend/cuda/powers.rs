@@ -21,8 +21,8 @@ use batch_modexp_cpu::AnyEngine;
 use crypto_bigint::Limb;
 
 use super::Cuda;
-use super::family::entry::Entry;
-use super::family::{self, ModExpChunk, ModExpWork};
+use super::family::Entry;
+use super::family::modexp::{self, ModExpChunk, ModExpWork};
 use super::feed::{Feed, Feeding, Opened};
 use super::plan::{Plan, Tuning};
 use super::runtime::device::Call;
@@ -215,7 +215,7 @@ impl<O: Destination, F: PowerFeed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
             r2_bits: entry.r2_bits(self.bits),
             window: share.plan.window,
         };
-        let work = family::modexp::launch(entry, share.grid, &what);
+        let work = modexp::launch(entry, share.grid, &what);
         let alone = lock(&share.opening);
         let parts = self.feed.open(chunk, OPENED_AT_A_TIME, false);
         let parts = parts.map_err(Stop::Batch)?;

@@ -11,8 +11,7 @@ use batch_modexp_core::{Error, ModExp};
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd};
 
-use super::super::family;
-use super::super::family::entry::Entry;
+use super::super::family::{self, Entry};
 use super::super::plan::{EntryPoint, Tuning};
 use super::super::powers::PowerJob;
 use super::super::runtime::device::Device;

@@ -17,9 +17,8 @@ use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::window::Window;
 use crypto_bigint::BoxedUint;
 
-use super::all;
-use super::entry::{Entry, Operation};
 use super::modexp::{check_count, check_kernel, check_r2_bits, scratch_words};
+use super::{Entry, Operation, all};
 use crate::backend::cuda::runtime::launch::{Argument, Launch};
 use crate::backend::cuda::runtime::layout::{Layout, Part};
 use crate::backend::cuda::runtime::module::Grid;

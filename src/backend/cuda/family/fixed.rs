@@ -4,9 +4,9 @@
 
 use alloc::vec;
 
+use super::modexp::{ModExpChunk, ModExpWork};
 use super::modexp::{check_count, check_kernel, launch_of};
-use super::{ModExpChunk, ModExpWork};
-use crate::backend::cuda::family::entry::{Entry, Operation};
+use super::{Entry, Operation};
 use crate::backend::cuda::runtime::launch::{Argument, Launch};
 use crate::backend::cuda::runtime::layout::{Layout, Part};
 use crate::backend::cuda::runtime::module::Grid;

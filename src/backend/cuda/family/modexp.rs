@@ -3,15 +3,45 @@
 #![allow(unsafe_code)]
 
 use alloc::vec;
+use alloc::vec::Vec;
 use core::ptr;
 
 use batch_modexp_core::window::Window;
 
-use super::{ModExpChunk, ModExpWork};
-use crate::backend::cuda::family::entry::{Entry, Operation};
+use super::{Entry, Operation};
 use crate::backend::cuda::runtime::launch::{Argument, Launch};
-use crate::backend::cuda::runtime::layout::Layout;
+use crate::backend::cuda::runtime::layout::{Layout, Part};
 use crate::backend::cuda::runtime::module::Grid;
+
+/// A chunk of exponentiations. All fields are public.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ModExpChunk {
+    /// The number of instances, at least 1.
+    pub(crate) count: usize,
+    /// An upper bound for the number of moduli.
+    pub(crate) moduli: usize,
+    /// The length of the exponents in bits, at most the width of the kernel.
+    pub(crate) exponent_bits: u32,
+    /// The width of the Montgomery parameters in bits, as from [`Entry::r2_bits`].
+    pub(crate) r2_bits: u32,
+    pub(crate) window: Window,
+}
+
+/// The places of a chunk's operands, and its launches.
+///
+/// Numbers are little-endian 64-bit words, zero-extended to one width. Those of all instances are
+/// consecutive. The input parts are in the order of the fields.
+pub(crate) struct ModExpWork {
+    pub(crate) layout: Layout,
+    pub(crate) base: Part,
+    pub(crate) exponent: Part,
+    /// For each instance the 32-bit index of the record of its modulus.
+    pub(crate) modulus_index: Part,
+    /// Space for a record for each modulus. The first records are used.
+    pub(crate) moduli: Part,
+    pub(crate) power: Part,
+    pub(crate) launches: Vec<Launch>,
+}
 
 /// Lays out a chunk in memory, and makes its launch.
 pub(crate) fn launch(entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork {

@@ -3,8 +3,7 @@
 
 use batch_modexp_core::window::Window;
 
-use super::{Family, cheapest_window, relative_clock};
-use crate::backend::cuda::family::entry::{BlockTimes, Entry, Operation};
+use super::{BlockTimes, Entry, Family, Operation};
 use crate::backend::cuda::runtime::module::{CompressedPtx, Image, KernelKey};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 
@@ -39,39 +38,38 @@ const DIGITS_OF_PASS: usize = 16;
 const PASS_COST: f64 = 6.4;
 
 impl Family for Rns {
-    fn runs_on(&self, entry: &Entry, device: &DeviceInfo) -> bool {
-        let has_instructions = match self.is_mma {
-            true => device.compute_capability() >= (8, 0),
-            false => {
-                let min_version = match entry.bits {
-                    ..=2048 => MIN_CUDA_VERSION,
-                    _ => MIN_CUDA_VERSION_OF_WIDE,
-                };
-                device.compute_capability() == (9, 0) && device.cuda_version() >= min_version
-            }
+    fn has_instructions(&self, entry: &Entry, device: &DeviceInfo) -> bool {
+        if self.is_mma {
+            return device.compute_capability() >= (8, 0);
+        }
+        let min_version = match entry.bits {
+            ..=2048 => MIN_CUDA_VERSION,
+            _ => MIN_CUDA_VERSION_OF_WIDE,
         };
-        has_instructions && entry.image.shared_bytes <= device.shared_bytes_per_block()
+        device.compute_capability() == (9, 0) && device.cuda_version() >= min_version
     }
 
-    /// The time for the rounds of blocks on a multiprocessor, scaled from an H200 by the clock and
-    /// the rate of byte products.
-    fn milliseconds(
-        &self,
-        entry: &Entry,
-        device: &DeviceInfo,
-        count: usize,
-        exponent_bits: u32,
-    ) -> f64 {
-        let (times, blocks) = (entry.block_times(), entry.blocks_each(device, count));
-        let on_reference = times.alone_ms.max(blocks * times.shared_ms);
-        let whole = |bits| SETUP_COST + cost(self.best_window(bits), bits);
-        let clocks = on_reference * whole(exponent_bits) / whole(entry.bits) * slowdown(device);
-        clocks / relative_clock(device)
+    /// By the rate of byte products. Predicted from NVIDIA's published rates, not measured.
+    fn slowdown(&self, device: &DeviceInfo) -> f64 {
+        match device.compute_capability() {
+            // 2,048 multiply-adds for each clock: no slowdown, because loading the matrices takes
+            // as long.
+            (8, 0) | (9, _) | (10, _) => 1.0,
+            // 1,024 multiply-adds for each clock.
+            _ => 2.0,
+        }
     }
 
-    /// The window with the fewest multiplications, including the cost of table look-ups.
-    fn best_window(&self, exponent_bits: u32) -> Window {
-        cheapest_window(Window::MAX_BITS, |window| cost(window, exponent_bits))
+    fn relative_time(&self, exponent_bits: u32) -> f64 {
+        SETUP_COST + self.cost(self.best_window(exponent_bits), exponent_bits)
+    }
+
+    /// Without the setup.
+    fn cost(&self, window: Window, exponent_bits: u32) -> f64 {
+        let (digits, table) = (window.digit_count(exponent_bits), window.table_len());
+        let passes = digits.div_ceil(DIGITS_OF_PASS) * table.div_ceil(MATRIX_ENTRIES);
+        let squarings = digits * window.bits() as usize;
+        (squarings + table) as f64 + digits as f64 * ENTRY_COST + passes as f64 * PASS_COST
     }
 
     fn fewest_entries(&self) -> usize {
@@ -81,26 +79,6 @@ impl Family for Rns {
     /// Whether the words are all ones: the modulus is a multiple of a prime of base A.
     fn is_refused(&self, power: &[u64]) -> bool {
         power.iter().fold(u64::MAX, |all, word| all & word) == u64::MAX
-    }
-}
-
-/// The cost of an exponentiation without the setup, in multiplications.
-fn cost(window: Window, exponent_bits: u32) -> f64 {
-    let digits = window.digit_count(exponent_bits);
-    let passes = digits.div_ceil(DIGITS_OF_PASS) * window.table_len().div_ceil(MATRIX_ENTRIES);
-    let squarings = digits * window.bits() as usize;
-    (squarings + window.table_len()) as f64 + digits as f64 * ENTRY_COST + passes as f64 * PASS_COST
-}
-
-/// The clocks that a multiprocessor should take, relative to an H200. Predicted from NVIDIA's
-/// published rates for bytes, not measured.
-fn slowdown(device: &DeviceInfo) -> f64 {
-    match device.compute_capability() {
-        // 2,048 multiply-adds for each clock: no slowdown, because loading the matrices takes as
-        // long.
-        (8, 0) | (9, _) | (10, _) => 1.0,
-        // 1,024 multiply-adds for each clock.
-        _ => 2.0,
     }
 }
 

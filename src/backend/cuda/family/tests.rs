@@ -5,7 +5,6 @@ use super::super::plan::{Plan, Tuning};
 use super::super::runtime::probe::DeviceInfo;
 #[cfg(feature = "rsa")]
 use super::crt::CrtClass;
-use super::entry::Operation;
 use super::*;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;

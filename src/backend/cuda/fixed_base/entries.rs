@@ -9,9 +9,9 @@ use batch_modexp_core::width::width;
 use crypto_bigint::{BoxedUint, Resize, Unsigned};
 
 use super::Inputs;
-use crate::backend::cuda::family::entry::Entry;
+use crate::backend::cuda::family::Entry;
 use crate::backend::cuda::family::fixed::{self, TableShape};
-use crate::backend::cuda::family::{ModExpChunk, ModExpWork};
+use crate::backend::cuda::family::modexp::{ModExpChunk, ModExpWork};
 use crate::backend::cuda::plan::Plan;
 use crate::backend::cuda::powers::{Share, write_modulus};
 use crate::backend::cuda::runtime::device::Call;
@@ -35,7 +35,7 @@ impl<U: Unsigned> EntriesJob<'_, U> {
         entry.runs_on(device).then(|| Plan {
             entry,
             window: entry.family.best_window(bits),
-            milliseconds: entry.family.milliseconds(entry, device, count, bits),
+            milliseconds: entry.milliseconds(device, count, bits),
         })
     }
 

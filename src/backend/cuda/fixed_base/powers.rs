@@ -68,7 +68,7 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
     /// matters.
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64> {
         let (entry, bits) = (self.table.shape.entry, self.exponent_bits);
-        let milliseconds = || entry.family.milliseconds(entry, device, count, bits);
+        let milliseconds = || entry.milliseconds(device, count, bits);
         entry.runs_on(device).then(milliseconds)
     }
 

@@ -189,7 +189,7 @@ fn measured(device: &DeviceInfo, times: impl Fn(&Entry) -> Option<(u64, u64)>) -
 
 /// The families' estimates for a block of a kernel, alone and as one of many.
 fn predicted(entry: &Entry, device: &DeviceInfo) -> (u64, u64) {
-    let ms = |count| entry.family.milliseconds(entry, device, count, entry.bits);
+    let ms = |count| entry.milliseconds(device, count, entry.bits);
     let block = device.multiprocessors() as usize * entry.image.instances_per_block;
     let ns = |ms: f64| (ms * 1e6) as u64;
     (ns(ms(1)), ns(ms(1000 * block) / 1000.0))

@@ -1,5 +1,6 @@
 //! Tests of the parent module, with the feed of `Cuda::batch_mod_exp`.
 
+use super::super::family;
 use super::super::runtime::launch::check_indices;
 use super::super::runtime::layout::Layout;
 use super::super::words::COPIED_AT_A_TIME;
@@ -46,7 +47,7 @@ fn filled(job: &PowerJob<'_, Instances<'_>>, chunk: Range<usize>) -> (ModExpWork
         window: entry.family.best_window(job.exponent_bits),
     };
     let grid = Grid::new(&entry.image, 132);
-    let work = family::modexp::launch(entry, grid, &what);
+    let work = modexp::launch(entry, grid, &what);
     let mut words = vec![u64::MAX; work.moduli.range().end];
     let parts = job.feed.open(&chunk, OPENED_AT_A_TIME, false).unwrap();
     job.fill(entry, &moduli, &parts, &work, &mut words);

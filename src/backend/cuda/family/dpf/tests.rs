@@ -1,9 +1,10 @@
 //! Tests of the parent module.
 
-use super::super::{ModExpChunk, modexp};
+use super::super::modexp::{self, ModExpChunk};
 use super::*;
 use crate::backend::cuda::runtime::launch::Argument;
 use crate::backend::cuda::runtime::module::Grid;
+use batch_modexp_core::window::Window;
 fn entry(operation: Operation, bits: u32) -> &'static Entry {
     let found = |entry: &&Entry| entry.operation == operation && entry.bits == bits;
     ENTRIES.iter().find(found).unwrap()

@@ -1,9 +1,10 @@
 //! Tests of the parent module.
 
-use super::super::{ModExpChunk, modexp};
+use super::super::modexp::{self, ModExpChunk};
 use super::*;
 use crate::backend::cuda::runtime::launch::Argument;
 use crate::backend::cuda::runtime::module::Grid;
+use batch_modexp_core::window::Window;
 
 fn entry(bits: u32) -> &'static Entry {
     ENTRIES.iter().find(|entry| entry.bits == bits).unwrap()
@@ -33,7 +34,7 @@ fn chips_for_games_have_every_width() {
         .with_few_doubles();
     for bits in ENTRIES.iter().map(|entry| entry.bits) {
         let mut serving = ENTRIES.iter().filter(|entry| entry.bits == bits);
-        assert!(serving.any(|entry| Int.runs_on(entry, &game)), "{bits}");
+        assert!(serving.any(|entry| entry.runs_on(&game)), "{bits}");
     }
 }
 
@@ -45,7 +46,7 @@ fn forecasts_follow_blocks_and_clock() {
     let ms = |device: &DeviceInfo, bits, blocks: usize, exponent_bits| {
         let entry = entry(bits);
         let count = blocks * 100 * entry.image.instances_per_block;
-        Int.milliseconds(entry, device, count, exponent_bits)
+        entry.milliseconds(device, count, exponent_bits)
     };
     assert_eq!(ms(&device, 2048, 4, 2048), ms(&few_doubles, 2048, 4, 2048));
     assert_eq!(ms(&device, 2048, 4, 2048), 2.0 * ms(&device, 2048, 4, 1024));

@@ -2,7 +2,7 @@
 
 use alloc::vec;
 
-use super::super::{ModExpChunk, modexp};
+use super::super::modexp::{self, ModExpChunk};
 use super::*;
 use crate::backend::cuda::runtime::launch::Argument;
 use crate::backend::cuda::runtime::module::Grid;
@@ -26,7 +26,7 @@ fn windows_are_those_that_were_measured() {
 fn short_exponents_cost_their_setup() {
     let device = DeviceInfo::imaginary(132, 227 << 10);
     for (bits, measured) in [(1024, 0.0925), (2048, 0.0483)] {
-        let ms = |exponent_bits| FAMILY.milliseconds(entry(bits), &device, 100_000, exponent_bits);
+        let ms = |exponent_bits| entry(bits).milliseconds(&device, 100_000, exponent_bits);
         let share = ms(17) / ms(bits);
         assert!((0.9..1.1).contains(&(share / measured)), "{bits}: {share}");
     }
@@ -36,8 +36,8 @@ fn short_exponents_cost_their_setup() {
 #[test]
 fn chips_and_drivers() {
     let device = DeviceInfo::imaginary(132, 227 << 10);
-    let runs = |device: &DeviceInfo| ENTRIES.iter().all(|entry| FAMILY.runs_on(entry, device));
-    let runs_one = |device: &DeviceInfo| ENTRIES.iter().any(|entry| FAMILY.runs_on(entry, device));
+    let runs = |device: &DeviceInfo| ENTRIES.iter().all(|entry| entry.runs_on(device));
+    let runs_one = |device: &DeviceInfo| ENTRIES.iter().any(|entry| entry.runs_on(device));
     assert!(runs(&device));
     for chip in [(8, 0), (8, 9), (10, 0), (12, 0)] {
         let other = device.clone().with_compute_capability(chip);
@@ -45,7 +45,7 @@ fn chips_and_drivers() {
     }
     assert!(!runs_one(&device.clone().with_cuda_version(11_080)));
     let old = device.clone().with_cuda_version(12_040);
-    let widths = ENTRIES.iter().filter(|entry| FAMILY.runs_on(entry, &old));
+    let widths = ENTRIES.iter().filter(|entry| entry.runs_on(&old));
     assert_eq!(widths.map(|entry| entry.bits).max(), Some(2048));
     assert!(!runs_one(&DeviceInfo::imaginary(132, 99 << 10)));
 }
@@ -110,10 +110,6 @@ fn mma_runs_on_all_chips_since_sm_80() {
 fn forecasts_follow_the_rate_of_products() {
     let device = DeviceInfo::imaginary(100, 99 << 10);
     let game = device.clone().with_compute_capability((8, 9));
-    let ms = |device: &DeviceInfo| {
-        mma::ENTRIES[0]
-            .family
-            .milliseconds(&mma::ENTRIES[0], device, 100_000, 1024)
-    };
+    let ms = |device: &DeviceInfo| mma::ENTRIES[0].milliseconds(device, 100_000, 1024);
     assert!((ms(&game) / ms(&device) - 2.0).abs() < 1e-9);
 }
