@@ -3,10 +3,8 @@
 //! The caller is a [`Feed`], which makes the numbers and takes the results. Key records stay on the
 //! devices. The results are not checked here.
 
-use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
-use std::sync::Mutex;
 
 use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
@@ -15,17 +13,17 @@ use cudarc::driver::DriverError;
 use super::Cuda;
 #[cfg(test)]
 use super::Entry;
-use super::family::crt::{CrtChunk, CrtKernels, CrtWork, Operands};
+use super::family::crt::{CrtChunk, CrtKernels, Operands};
 pub(crate) use super::family::crt::{CrtClass, CrtModulus as CrtKey};
+use super::family::{Grid, Work};
 use super::feed::{Feed, Feeding, Opened};
 use super::plan::{self, Plan};
 use super::runtime::device::Call;
 #[cfg(test)]
 use super::runtime::injection::InjectionPoint;
 use super::runtime::launch::Loaded;
-use super::runtime::layout::Part;
-use super::runtime::lock;
-use super::runtime::pipeline::{ChunkLens, Destination, Job, Prepared, Stop, Timing};
+use super::runtime::layout::places;
+use super::runtime::pipeline::{ChunkLens, Destination, Job, Stop, Timing};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::records::{Residence, TableInUse};
 use super::runtime::slot::Slot;
@@ -176,23 +174,13 @@ struct Share {
     /// For each run of items with one key: the last item, and the index of the key's record in the
     /// table.
     key_indices: Vec<(usize, u32)>,
-    /// Held while a chunk for this device is opened and submitted. Two at a time would both be
-    /// late. Chunks for other devices wait only for the host's threads.
-    opening: Mutex<()>,
     /// The largest chunk that the host blinds, in items.
     blinded_by_host: usize,
 }
 
-/// A chunk on a device: its items in the parts that threads opened, and the place of the results in
-/// the output.
-struct UnderWay<T> {
-    parts: Vec<Opened<T>>,
-    results: Part,
-}
-
 impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
     type Share = Share;
-    type Chunk = UnderWay<F::Opened>;
+    type Chunk = Vec<Opened<F::Opened>>;
     type Error = F::Error;
 
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64> {
@@ -200,55 +188,52 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         Some(plan.milliseconds)
     }
 
-    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<Share>, F::Error> {
+    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<(Share, ChunkLens), F::Error> {
         let device = call.device();
         let (class, exponent_bits) = (&self.class, self.shape.exponent_bits);
-        let Some(halves) = Plan::of_halves(class, exponent_bits, count, device.info()) else {
+        let Some(plan) = Plan::of_halves(class, exponent_bits, count, device.info()) else {
             unreachable!("a device without a forecast has no share");
         };
         let table = call.table(class.records());
         let key_indices = self.key_indices(&table);
-        let sharing = call.calls() * self.devices;
-        let entries = [halves.entry, class.recombine, class.join, class.blind];
-        let [exp, recombine, join, blind] = entries.map(|entry| device.kernel(&entry.image));
-        let (exp, recombine, join, blind) = (exp?, recombine?, join?, blind?);
+        let mut loaded = Loaded {
+            kernels: Vec::with_capacity(4),
+            records: Some(table.hold()),
+        };
+        let mut load = |entry| Grid::load(entry, device, &mut loaded);
         let kernels = CrtKernels {
-            halves: (halves.entry, exp.grid()),
-            recombine: (class.recombine, recombine.grid()),
-            join: (class.join, join.grid()),
-            blind: (class.blind, blind.grid()),
+            halves: load(plan.entry)?,
+            recombine: load(class.recombine)?,
+            join: load(class.join)?,
+            blind: load(class.blind)?,
             records: class.records(),
         };
         // An instance of the kernel is half of an item.
-        let resident = exp.grid().resident_instances() / 2;
-        let per_block = halves.entry.image.instances_per_block.div_ceil(2);
+        let resident = kernels.halves.resident_instances() / 2;
+        let per_block = plan.entry.image.instances_per_block.div_ceil(2);
         let part = match self.feed.feed.is_blinded() {
             true => PART_FOR_BLINDING_TOO,
             false => PART_FOR_RECOMBINING,
         };
-        Ok(Prepared {
-            // If the items fit on the device at once, two halves need less host work at the start
-            // and the end. For larger shares, full chunks make fewer threads wait for each other.
-            chunks: match count > resident {
-                true => ChunkLens {
-                    most: resident,
-                    least: resident - resident / part,
-                    per_block,
-                },
-                false => ChunkLens::halves(resident, per_block),
+        // If the items fit on the device at once, two halves need less host work at the start and
+        // the end. For larger shares, full chunks make fewer threads wait for each other.
+        let lens = match count > resident {
+            true => ChunkLens {
+                most: resident,
+                least: resident - resident / part,
+                per_block,
             },
-            share: Share {
-                kernels,
-                loaded: Loaded {
-                    kernels: vec![exp, recombine, join, blind],
-                    records: Some(table.hold()),
-                },
-                window: halves.window,
-                key_indices: key_indices.map_err(|error| device.fault(error))?,
-                opening: Mutex::default(),
-                blinded_by_host: BLINDED_BY_A_THREAD * self.feed.threads.count() / sharing,
-            },
-        })
+            false => ChunkLens::halves(resident, per_block),
+        };
+        let sharing = call.calls() * self.devices;
+        let share = Share {
+            kernels,
+            loaded,
+            window: plan.window,
+            key_indices: key_indices.map_err(|error| device.fault(error))?,
+            blinded_by_host: BLINDED_BY_A_THREAD * self.feed.threads.count() / sharing,
+        };
+        Ok((share, lens))
     }
 
     fn submit(
@@ -272,14 +257,10 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
             operands,
         };
         let work = share.kernels.exponentiate(&what);
-        let alone = lock(&share.opening);
         let len = self.part_len(chunk.len());
         let parts = self.feed.open(chunk, len, operands == Operands::Given);
         let parts = parts.map_err(Stop::Batch)?;
-        let fill = |input: &mut [u64]| {
-            self.fill(share, chunk, &parts, &work, input);
-            input.len()
-        };
+        let fill = |input: &mut [u64]| self.fill(share, chunk, &parts, &work, input);
         #[cfg(test)]
         if let Some(injection) = self.tampering.injection.cloned() {
             let chunk = chunk.clone();
@@ -288,17 +269,12 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
             }));
         }
         slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
-        drop(alone);
-        Ok(UnderWay {
-            parts,
-            results: work.product,
-        })
+        Ok(parts)
     }
 
-    fn take(&self, chunk: Self::Chunk, _: &Range<usize>, words: &mut [u64], output: O) {
-        let words = &mut words[chunk.results.range()];
+    fn take(&self, _: &Share, parts: Self::Chunk, _: &Range<usize>, words: &mut [u64], output: O) {
         let read = |_, _: [&_; 2], words: &_, result: &mut _| copy_out(words, result);
-        self.feed.take(chunk.parts, words, output, read);
+        self.feed.take(parts, words, output, read);
     }
 }
 
@@ -361,31 +337,27 @@ impl<'a, F> CrtBatch<'a, F> {
         share: &Share,
         chunk: &Range<usize>,
         parts: &[Opened<F::Opened>],
-        work: &CrtWork,
+        work: &Work,
         input: &mut [u64],
     ) where
         F: Feed<O>,
     {
-        let size = work.first.len() / chunk.len();
-        let range = |part: Option<Part>| part.map_or(0..0, Part::range);
-        let places = [Some(work.first), work.second].map(range);
-        let Ok(places) = input.get_disjoint_mut(places) else {
-            unreachable!("parts of a layout do not overlap");
+        let [first, second] = work.numbers;
+        let [first, second, indices] = places(input, [first, second, work.indices]);
+        let size = first.len() / chunk.len();
+        self.feed.copy(parts, [first, second], size);
+        let runs = &share.key_indices;
+        let mut runs = runs[runs.partition_point(|run| run.0 <= chunk.start)..]
+            .iter()
+            .peekable();
+        let index_of = |item| {
+            while runs.next_if(|run| run.0 <= item).is_some() {}
+            runs.peek().map_or(0, |run| run.1)
         };
-        self.feed.copy(parts, places, size);
-        let first = share
-            .key_indices
-            .partition_point(|run| run.0 <= chunk.start);
-        let mut run = share.key_indices[first..].iter().peekable();
-        let indices = chunk.clone().map(|item| {
-            while run.next_if(|run| run.0 <= item).is_some() {}
-            run.peek().map_or(0, |run| run.1)
-        });
-        write_indices(indices, &mut input[work.record_index.range()]);
+        write_indices(chunk.clone().map(index_of), indices);
         #[cfg(test)]
         if let Some(change) = self.tampering.inputs {
-            let places = [work.first, work.record_index].map(Part::range);
-            change(input.get_disjoint_mut(places).unwrap());
+            change(places(input, [work.numbers[0], work.indices]));
         }
     }
 }

@@ -12,8 +12,12 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::fmt;
 
+use batch_modexp_core::Error;
 use batch_modexp_core::window::Window;
 
+use super::runtime::device::Device;
+use super::runtime::launch::{Launch, Loaded};
+use super::runtime::layout::{Layout, Part};
 use super::runtime::module::Image;
 use super::runtime::probe::DeviceInfo;
 
@@ -187,6 +191,15 @@ impl Entry {
         self.bits as usize / 64
     }
 
+    /// 64-bit words in a result. Entries of a table are operands: the residues in both bases, two to
+    /// a word.
+    pub(crate) fn result_words(&self) -> usize {
+        match self.operation {
+            Operation::FixedEntries => self.limbs,
+            _ => self.words(),
+        }
+    }
+
     /// The width of the Montgomery parameters for moduli of `bits` bits: that of the moduli, or of
     /// the class if they are too narrow.
     pub(crate) fn r2_bits(&self, bits: u32) -> u32 {
@@ -196,6 +209,58 @@ impl Entry {
             bits
         }
     }
+}
+
+/// A kernel on a device, and the number of its blocks that the device computes at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grid {
+    pub(crate) entry: &'static Entry,
+    pub(crate) resident_blocks: u32,
+}
+
+impl Grid {
+    /// Loads a kernel on a device.
+    pub(crate) fn load(
+        entry: &'static Entry,
+        device: &Device,
+        loaded: &mut Loaded,
+    ) -> Result<Self, Error> {
+        let kernel = device.kernel(&entry.image)?;
+        let resident_blocks = kernel.resident_blocks();
+        loaded.kernels.push(kernel);
+        Ok(Self {
+            entry,
+            resident_blocks,
+        })
+    }
+
+    /// Instances that the device computes at a time.
+    pub(crate) fn resident_instances(self) -> usize {
+        self.resident_blocks as usize * self.entry.image.instances_per_block
+    }
+
+    /// The number of blocks for `count` instances. Blocks loop over instances beyond those that are
+    /// resident, all for the same number of rounds.
+    pub(crate) fn blocks(self, count: usize) -> usize {
+        let needed = count.div_ceil(self.entry.image.instances_per_block);
+        let rounds = needed.div_ceil(self.resident_blocks as usize);
+        needed.div_ceil(rounds.max(1))
+    }
+}
+
+/// The places of a chunk's operands, and its launches. Results take all of the output.
+///
+/// Numbers are little-endian 64-bit words, zero-extended to one width. Those of all instances are
+/// consecutive. The input parts are in the order of the fields. Unused ones are empty.
+pub(crate) struct Work {
+    pub(crate) layout: Layout,
+    /// Up to two numbers of each instance, such as the base and the exponent.
+    pub(crate) numbers: [Part; 2],
+    /// For each instance the 32-bit index of a record.
+    pub(crate) indices: Part,
+    /// Space for records that the chunk brings along. Others stay on the device.
+    pub(crate) records: Part,
+    pub(crate) launches: Vec<Launch>,
 }
 
 /// The table of each family that the crate ships.

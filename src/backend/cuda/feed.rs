@@ -7,6 +7,7 @@ use core::mem;
 use core::ops::Range;
 
 use batch_modexp_core::Error;
+use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::secret::Secret;
 use crypto_bigint::Limb;
 
@@ -29,11 +30,15 @@ pub(crate) trait Feed<O>: Sync {
         false
     }
 
+    /// The moduli of some items, equally wide in the whole batch, each with the number of consecutive
+    /// items that have it.
+    fn moduli(&self, items: Range<usize>) -> Vec<(ModulusRef<'_>, usize)>;
+
     /// Makes the numbers of some items, and blinds them if the batch is blinded and `blinds`.
     fn open(&self, items: Range<usize>, blinds: bool) -> Result<Self::Opened, Self::Error>;
 
-    /// The two numbers of an opened item to copy to the device. Chunks with one number for each item
-    /// ignore the second one.
+    /// The two numbers of an opened item to copy to the device: for exponentiations the base and the
+    /// exponent. Chunks with one number for each item ignore the second one.
     fn numbers<'n>(&'n self, opened: &'n Self::Opened, item: usize) -> [&'n [Limb]; 2];
 
     /// Takes the results of the opened items.

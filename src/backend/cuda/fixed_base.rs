@@ -15,11 +15,13 @@ use batch_modexp_core::{BatchFixedBaseExp as _, Error, FixedBase};
 use crypto_bigint::Unsigned;
 use crypto_bigint::modular::MontyParams;
 
-use self::entries::EntriesJob;
+use self::entries::Entries;
 use self::powers::FixedJob;
 use super::Cuda;
-use super::family::fixed::{ENTRIES, TableShape, WINDOW_BITS, operand_words};
+use super::family::fixed::{ENTRIES, TableShape, WINDOW_BITS};
 use super::family::{self, Entry, Operation};
+use super::plan::Tuning;
+use super::powers::PowerJob;
 use super::runtime::records::Residence;
 use super::words::copy_in;
 
@@ -272,14 +274,11 @@ impl Cuda {
         if bytes > max_bytes {
             return Err(Error::TableBytes { bytes, max_bytes });
         }
-        let size = operand_words(kernel);
+        let size = kernel.result_words();
         let mut operands = Secret::new(vec![0; shape.rows() * ENTRIES * size]);
-        let job = EntriesJob {
-            kernel,
-            shape,
-            inputs,
-            threads: self.host_pool(),
-        };
+        let entries = Entries { kernel, inputs };
+        let job = PowerJob::new(self, inputs.exponent_bits, Tuning::default(), &entries);
+        let job = job.of_entries(kernel);
         let mut places: Vec<_> = operands.chunks_exact_mut(size).collect();
         self.devices.run(&job, &mut places[..])?;
         if kernel.family.is_refused(&operands[..size]) {

@@ -2,11 +2,15 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+#[cfg(feature = "rsa")]
+use core::mem;
 use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use batch_modexp_core::batch::{check_instances, check_lengths};
+#[cfg(feature = "rsa")]
+use batch_modexp_core::engine::SecretPowers;
 use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::width::{clear, place, width};
 use batch_modexp_core::{BatchModExp, Error, ModExp, gathered};
@@ -15,7 +19,6 @@ use crypto_bigint::{Limb, Unsigned};
 use super::Cuda;
 use super::feed::Feed;
 use super::plan::Tuning;
-use super::powers::PowerFeed;
 use super::runtime::pipeline::Timing;
 
 impl Cuda {
@@ -112,6 +115,13 @@ impl<'o, U: Unsigned + Sync + Send> Feed<&'o mut [U]> for [ModExp<'_, U>] {
 
     const IS_OPEN: bool = true;
 
+    /// Instances that share a reference to a modulus share its record.
+    fn moduli(&self, items: Range<usize>) -> Vec<(ModulusRef<'_>, usize)> {
+        let runs = self[items].chunk_by(|a, b| ptr::eq(a.params, b.params));
+        runs.map(|run| (ModulusRef::of(run[0].params), run.len()))
+            .collect()
+    }
+
     fn open(&self, items: Range<usize>, _: bool) -> Result<Range<usize>, Error> {
         Ok(items)
     }
@@ -130,11 +140,43 @@ impl<'o, U: Unsigned + Sync + Send> Feed<&'o mut [U]> for [ModExp<'_, U>] {
     }
 }
 
-/// Instances that share a reference to a modulus share its record.
-impl<U: Unsigned + Sync + Send> PowerFeed<&mut [U]> for [ModExp<'_, U>] {
+#[cfg(feature = "rsa")]
+impl Cuda {
+    /// Computes powers with secret exponents: see [`run_powers`](Self::run_powers).
+    pub(crate) fn run_secret_powers(&self, mut powers: SecretPowers<'_>) -> Result<(), Error> {
+        let (limbs, bits) = (powers.limbs().max(1), powers.exponent_bits);
+        let out = mem::take(&mut powers.out);
+        let mut places: Vec<_> = out.chunks_exact_mut(limbs).collect();
+        self.run_powers(bits, Tuning::default(), &powers, &mut places[..])
+            .map(|_| ())
+    }
+}
+
+/// Numbers in flat buffers, for RSA.
+#[cfg(feature = "rsa")]
+impl<'o> Feed<&'o mut [&mut [Limb]]> for SecretPowers<'_> {
+    type Opened = Range<usize>;
+    type Error = Error;
+
+    const IS_OPEN: bool = true;
+
     fn moduli(&self, items: Range<usize>) -> Vec<(ModulusRef<'_>, usize)> {
-        let runs = self[items].chunk_by(|a, b| ptr::eq(a.params, b.params));
-        runs.map(|run| (ModulusRef::of(run[0].params), run.len()))
-            .collect()
+        let runs = self.moduli[items].chunk_by(ModulusRef::is_same);
+        runs.map(|run| (run[0], run.len())).collect()
+    }
+
+    fn open(&self, items: Range<usize>, _: bool) -> Result<Range<usize>, Error> {
+        Ok(items)
+    }
+
+    fn numbers<'n>(&'n self, items: &'n Range<usize>, item: usize) -> [&'n [Limb]; 2] {
+        let (item, limbs) = (items.start + item, self.limbs());
+        [&self.bases[item * limbs..][..limbs], self.exponents[item]]
+    }
+
+    fn take(&self, _: Range<usize>, powers: &[Limb], places: &'o mut [&mut [Limb]]) {
+        for (place, power) in places.iter_mut().zip(powers.chunks_exact(self.limbs())) {
+            place.copy_from_slice(power);
+        }
     }
 }

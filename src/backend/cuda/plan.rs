@@ -160,7 +160,7 @@ impl Plan {
     }
 
     /// The kernel that should finish `count` instances first, among those that run on the device.
-    fn fastest(
+    pub(crate) fn fastest(
         entries: impl Iterator<Item = &'static Entry>,
         exponent_bits: u32,
         count: usize,

@@ -1,39 +1,33 @@
-//! Exponentiations of numbers from a [`PowerFeed`] as a device job.
+//! Exponentiations of numbers from a [`Feed`] as a device job.
 //!
 //! The kernels are those for secret exponents, of which they take one for each item. Public ones are
 //! all equal.
-
-#[cfg(feature = "rsa")]
-mod flat;
 
 use alloc::vec;
 use alloc::vec::Vec;
 use core::iter::repeat_n;
 use core::ops::Range;
-use std::sync::Mutex;
 
-use batch_modexp_core::Error;
 use batch_modexp_core::engine::{Engine as _, SecretPowers};
 use batch_modexp_core::monty::{ModulusRef, power_of_two};
 use batch_modexp_core::secret::Secret;
 use batch_modexp_core::width::scrubbed;
+use batch_modexp_core::window::Window;
 use batch_modexp_cpu::AnyEngine;
 use crypto_bigint::Limb;
 
 use super::Cuda;
-use super::family::Entry;
-use super::family::modexp::{self, ModExpChunk, ModExpWork};
+use super::family::modexp::{self, ModExpChunk};
+use super::family::{Entry, Grid, Work};
 use super::feed::{Feed, Feeding, Opened};
 use super::plan::{Plan, Tuning};
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
-use super::runtime::layout::{Part, places};
-use super::runtime::lock;
-use super::runtime::module::Grid;
-use super::runtime::pipeline::{ChunkLens, Destination, Job, Prepared, Stop, Timing};
+use super::runtime::layout::places;
+use super::runtime::pipeline::{ChunkLens, Destination, Job, Stop, Timing};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
-use super::words::{HostPool, NonTemporal, copy_out, write_indices};
+use super::words::{HostPool, LIMBS_PER_WORD, NonTemporal, copy_out, write_indices};
 
 /// Items that a thread opens at a time, few enough that each thread gets some of a chunk. With 128
 /// and 64, batches of 262,144 RSA-2048 verifications took 15 and 36 % longer on an H100.
@@ -43,19 +37,12 @@ const OPENED_AT_A_TIME: usize = 256;
 /// longer than a copy.
 const MODULI_AT_A_TIME: usize = 32;
 
-/// A feed of exponentiations. The two numbers of an item are its base and its exponent.
-pub(crate) trait PowerFeed<O>: Feed<O> {
-    /// The moduli of some items, equally wide in the whole batch, each with the number of consecutive
-    /// items that have it.
-    fn moduli(&self, items: Range<usize>) -> Vec<(ModulusRef<'_>, usize)>;
-}
-
 impl Cuda {
     /// Computes powers with exponents of `exponent_bits` bits, which is public.
     ///
     /// The moduli [have a kernel](Self::has_kernel), and are at least as wide as the exponents. The
     /// host computes items whose modulus a kernel refuses.
-    pub(crate) fn run_powers<O: Destination, F: PowerFeed<O> + ?Sized>(
+    pub(crate) fn run_powers<O: Destination, F: Feed<O> + ?Sized>(
         &self,
         exponent_bits: u32,
         tuning: Tuning,
@@ -76,60 +63,31 @@ pub(super) struct PowerJob<'a, F: ?Sized> {
     bits: u32,
     exponent_bits: u32,
     tuning: Tuning,
+    /// The only kernel for the job, if its results are entries of a table.
+    entries_by: Option<&'static Entry>,
     host: &'a AnyEngine,
     feed: Feeding<'a, F>,
 }
 
-/// The kernel and plan with which a device computes its share.
+/// The kernel and the window with which a device computes its share.
 pub(super) struct Share {
-    pub(super) plan: Plan,
-    pub(super) grid: Grid,
-    pub(super) loaded: Loaded,
-    /// Held while a chunk for this device is opened and submitted. Two at a time would both be
-    /// late.
-    opening: Mutex<()>,
-}
-
-/// A chunk on a device.
-pub(super) struct UnderWay<T> {
-    parts: Vec<Opened<T>>,
-    entry: &'static Entry,
-    /// The place of the powers in the output.
-    powers: Part,
-}
-
-impl Share {
-    /// Loads the kernel of a plan. A chunk fills half of the device.
-    pub(super) fn prepare(plan: Plan, call: &Call<'_>) -> Result<Prepared<Self>, Error> {
-        let kernel = call.device().kernel(&plan.entry.image)?;
-        let grid = kernel.grid();
-        let resident = grid.resident_instances();
-        Ok(Prepared {
-            chunks: ChunkLens::halves(resident, plan.entry.image.instances_per_block),
-            share: Self {
-                plan,
-                grid,
-                loaded: Loaded {
-                    kernels: vec![kernel],
-                    records: None,
-                },
-                opening: Mutex::default(),
-            },
-        })
-    }
+    grid: Grid,
+    window: Window,
+    loaded: Loaded,
 }
 
 impl<'a, F: ?Sized> PowerJob<'a, F> {
     /// Makes the job for a feed with at least one item.
     pub(super) fn new<O>(cuda: &'a Cuda, exponent_bits: u32, tuning: Tuning, feed: &'a F) -> Self
     where
-        F: PowerFeed<O>,
+        F: Feed<O>,
     {
         let (modulus, _) = feed.moduli(0..1)[0];
         Self {
             bits: modulus.bits(),
             exponent_bits,
             tuning,
+            entries_by: None,
             host: cuda.host().parallel().inner(),
             feed: Feeding {
                 feed,
@@ -139,8 +97,19 @@ impl<'a, F: ?Sized> PowerJob<'a, F> {
         }
     }
 
+    /// Computes entries of a table with this kernel. The results are operands.
+    pub(super) fn of_entries(mut self, kernel: &'static Entry) -> Self {
+        self.entries_by = Some(kernel);
+        self.feed.limbs = kernel.result_words() * LIMBS_PER_WORD;
+        self
+    }
+
     fn plan(&self, device: &DeviceInfo, count: usize) -> Option<Plan> {
-        Plan::new(self.bits, self.exponent_bits, count, device, self.tuning)
+        let exponent_bits = self.exponent_bits;
+        match self.entries_by {
+            None => Plan::new(self.bits, exponent_bits, count, device, self.tuning),
+            Some(kernel) => Plan::fastest([kernel].into_iter(), exponent_bits, count, device),
+        }
     }
 
     /// Writes the inputs of a chunk: base and exponent of each item, a record for each modulus, and
@@ -150,12 +119,13 @@ impl<'a, F: ?Sized> PowerJob<'a, F> {
         entry: &Entry,
         moduli: &[(ModulusRef<'_>, usize)],
         parts: &[Opened<F::Opened>],
-        work: &ModExpWork,
+        work: &Work,
         input: &mut [u64],
     ) where
-        F: PowerFeed<O>,
+        F: Feed<O>,
     {
-        let parts_of_input = [work.base, work.exponent, work.modulus_index, work.moduli];
+        let [base, exponent] = work.numbers;
+        let parts_of_input = [base, exponent, work.indices, work.records];
         let [bases, exponents, indices, records] = places(input, parts_of_input);
         self.feed.copy(parts, [bases, exponents], entry.words());
         write_moduli(entry, moduli, [indices, records], self.feed.threads);
@@ -164,7 +134,7 @@ impl<'a, F: ?Sized> PowerJob<'a, F> {
     /// Computes on the host an item that a family refuses.
     fn compute_on_host<O>(&self, item: usize, [base, exponent]: [&[Limb]; 2], power: &mut [Limb])
     where
-        F: PowerFeed<O>,
+        F: Feed<O>,
     {
         let (modulus, _) = self.feed.feed.moduli(item..item + 1)[0];
         // The base may be narrower than the modulus.
@@ -180,24 +150,33 @@ impl<'a, F: ?Sized> PowerJob<'a, F> {
     }
 }
 
-impl<O: Destination, F: PowerFeed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
+impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
     type Share = Share;
-    type Chunk = UnderWay<F::Opened>;
+    type Chunk = Vec<Opened<F::Opened>>;
     type Error = F::Error;
 
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64> {
         self.plan(device, count).map(|plan| plan.milliseconds)
     }
 
-    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<Share>, F::Error> {
+    /// A chunk fills half of the device.
+    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<(Share, ChunkLens), F::Error> {
         let Some(plan) = self.plan(call.device().info(), count) else {
             unreachable!("a device without a forecast has no share");
         };
-        let mut prepared = Share::prepare(plan, call)?;
+        let mut loaded = Loaded::default();
+        let grid = Grid::load(plan.entry, call.device(), &mut loaded)?;
+        let per_block = plan.entry.image.instances_per_block;
+        let mut lens = ChunkLens::halves(grid.resident_instances(), per_block);
         if self.tuning.single_launch {
-            prepared.chunks.most = count;
+            lens.most = count;
         }
-        Ok(prepared)
+        let share = Share {
+            grid,
+            window: plan.window,
+            loaded,
+        };
+        Ok((share, lens))
     }
 
     fn submit(
@@ -206,42 +185,40 @@ impl<O: Destination, F: PowerFeed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
         chunk: &Range<usize>,
         slot: &mut Slot,
     ) -> Result<Self::Chunk, Stop<F::Error>> {
-        let entry = share.plan.entry;
+        let entry = share.grid.entry;
         let moduli = self.feed.feed.moduli(chunk.clone());
         let what = ModExpChunk {
             count: chunk.len(),
             moduli: moduli.len(),
             exponent_bits: self.exponent_bits,
             r2_bits: entry.r2_bits(self.bits),
-            window: share.plan.window,
+            window: share.window,
         };
-        let work = modexp::launch(entry, share.grid, &what);
-        let alone = lock(&share.opening);
+        let work = modexp::launch(share.grid, &what);
         let parts = self.feed.open(chunk, OPENED_AT_A_TIME, false);
         let parts = parts.map_err(Stop::Batch)?;
-        let fill = |input: &mut [u64]| {
-            self.fill(entry, &moduli, &parts, &work, input);
-            input.len()
-        };
+        let fill = |input: &mut [u64]| self.fill(entry, &moduli, &parts, &work, input);
         slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
-        drop(alone);
-        Ok(UnderWay {
-            parts,
-            entry,
-            powers: work.power,
-        })
+        Ok(parts)
     }
 
-    fn take(&self, chunk: Self::Chunk, items: &Range<usize>, words: &mut [u64], output: O) {
-        let family = chunk.entry.family;
-        let words = &mut words[chunk.powers.range()];
-        let read = |item, numbers: [&[Limb]; 2], words: &[u64], power: &mut [Limb]| match family
-            .is_refused(words)
-        {
+    fn take(
+        &self,
+        share: &Share,
+        parts: Self::Chunk,
+        items: &Range<usize>,
+        words: &mut [u64],
+        output: O,
+    ) {
+        let family = share.grid.entry.family;
+        let is_refused = |words: &[u64]| self.entries_by.is_none() && family.is_refused(words);
+        let read = |item, numbers: [&[Limb]; 2], words: &[u64], power: &mut [Limb]| match is_refused(
+            words,
+        ) {
             true => self.compute_on_host(items.start + item, numbers, power),
             false => copy_out(words, power),
         };
-        self.feed.take(chunk.parts, words, output, read);
+        self.feed.take(parts, words, output, read);
     }
 }
 
@@ -269,7 +246,7 @@ fn write_moduli(
 }
 
 /// Writes the record of a modulus: the modulus, and `2^(2 * r2_bits)` modulo it.
-pub(super) fn write_modulus<'w>(
+fn write_modulus<'w>(
     entry: &Entry,
     modulus: ModulusRef<'_>,
     record: &'w mut [u64],

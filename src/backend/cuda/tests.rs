@@ -4,7 +4,7 @@ use super::powers::PowerJob;
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::Layout;
-use super::runtime::pipeline::{ChunkLens, Job, Prepared, Stop};
+use super::runtime::pipeline::{ChunkLens, Job, Stop};
 use super::runtime::slot::Slot;
 use super::*;
 use alloc::vec;
@@ -74,7 +74,7 @@ impl<O, J: Job<O>> Job<O> for Overlapping<'_, J> {
         self.job.forecast(device, count)
     }
 
-    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<J::Share>, J::Error> {
+    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<(J::Share, ChunkLens), J::Error> {
         self.job.prepare(call, count)
     }
 
@@ -95,8 +95,15 @@ impl<O, J: Job<O>> Job<O> for Overlapping<'_, J> {
         Ok(submitted)
     }
 
-    fn take(&self, kept: J::Chunk, chunk: &Range<usize>, words: &mut [u64], output: O) {
-        self.job.take(kept, chunk, words, output);
+    fn take(
+        &self,
+        share: &J::Share,
+        kept: J::Chunk,
+        chunk: &Range<usize>,
+        words: &mut [u64],
+        output: O,
+    ) {
+        self.job.take(share, kept, chunk, words, output);
     }
 }
 
@@ -174,17 +181,15 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
         self.job.forecast(device, count)
     }
 
-    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<Self::Share>, J::Error> {
-        let prepared = self.job.prepare(call, count)?;
+    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<(Self::Share, ChunkLens), J::Error> {
+        let (share, lens) = self.job.prepare(call, count)?;
         let on_victim = ptr::eq(call.device(), self.victim);
-        Ok(Prepared {
-            share: (prepared.share, on_victim.then(AtomicUsize::default)),
-            chunks: ChunkLens {
-                // At least one more chunk.
-                most: prepared.chunks.most.min(count / (self.after + 1)),
-                ..prepared.chunks
-            },
-        })
+        let lens = ChunkLens {
+            // At least one more chunk.
+            most: lens.most.min(count / (self.after + 1)),
+            ..lens
+        };
+        Ok(((share, on_victim.then(AtomicUsize::default)), lens))
     }
 
     fn submit(
@@ -207,7 +212,7 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
                 Failure::Panic => {
                     let mut layout = Layout::default();
                     layout.input(5000);
-                    let fill = |input: &mut [u64]| -> usize {
+                    let fill = |input: &mut [u64]| {
                         input.fill(7);
                         std::panic::resume_unwind(alloc::boxed::Box::new("on the way"));
                     };
@@ -223,8 +228,15 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
         self.job.submit(share, chunk, slot)
     }
 
-    fn take(&self, kept: J::Chunk, chunk: &Range<usize>, words: &mut [u64], output: O) {
-        self.job.take(kept, chunk, words, output);
+    fn take(
+        &self,
+        (share, _): &Self::Share,
+        kept: J::Chunk,
+        chunk: &Range<usize>,
+        words: &mut [u64],
+        output: O,
+    ) {
+        self.job.take(share, kept, chunk, words, output);
     }
 }
 

@@ -38,22 +38,20 @@ impl HostPool<'_> {
         });
     }
 
-    /// Calls `f` with the index, the place and the number of each element, on several threads if
-    /// there are many, and wipes the numbers. Each number has `size` of the words.
+    /// Calls `f` with the place and the number of each element, on several threads if there are
+    /// many, and wipes the numbers. Each number has `size` of the words.
     pub(crate) fn each_with_number<T: Send>(
         self,
         places: &mut [T],
         words: &mut [u64],
         size: usize,
-        f: impl Fn(usize, &mut T, &[u64]) + Sync,
+        f: impl Fn(&mut T, &[u64]) + Sync,
     ) {
         let parts = places.chunks_mut(COPIED_AT_A_TIME);
         let parts = parts.zip(words.chunks_mut(COPIED_AT_A_TIME * size));
-        let parts = (0..).step_by(COPIED_AT_A_TIME).zip(parts);
-        self.each_item(parts.collect(), |(first, (places, words))| {
-            let numbers = places.iter_mut().zip(words.chunks_exact_mut(size));
-            for (i, (place, number)) in (first..).zip(numbers) {
-                f(i, place, number);
+        self.each_item(parts.collect(), |(places, words)| {
+            for (place, number) in places.iter_mut().zip(words.chunks_exact_mut(size)) {
+                f(place, number);
                 number.fill(0);
             }
         });
@@ -102,7 +100,7 @@ pub(crate) fn write_indices(indices: impl Iterator<Item = u32>, words: &mut [u64
 }
 
 /// Limbs in one word.
-const LIMBS_PER_WORD: usize = (u64::BITS / Limb::BITS) as usize;
+pub(crate) const LIMBS_PER_WORD: usize = (u64::BITS / Limb::BITS) as usize;
 
 /// Copies `limbs` to `words`, with zeros above.
 pub(crate) fn copy_in(limbs: &[Limb], words: &mut [u64]) {
@@ -167,17 +165,18 @@ mod tests {
     }
 
     #[test]
-    fn every_place_is_visited_with_its_index() {
+    fn every_place_gets_its_number() {
         let workers = Workers::start(3.try_into().unwrap()).unwrap();
         for threads in [HostPool(None), HostPool(Some(&workers))] {
             for len in [0, 3, 5 * COPIED_AT_A_TIME] {
-                let (mut places, mut words) = (vec![0; len], vec![3; 2 * len]);
-                threads.each_with_number(&mut places, &mut words, 2, |i, place, number| {
-                    assert_eq!(number, [3; 2]);
-                    *place = i;
+                let (mut places, mut words) = (vec![0; len], (0..2 * len as u64).collect());
+                let words: &mut Vec<u64> = &mut words;
+                threads.each_with_number(&mut places, words, 2, |place, number| {
+                    assert_eq!(number[0] + 1, number[1]);
+                    *place = number[0];
                 });
-                assert!(places.into_iter().eq(0..len));
-                assert!(words.into_iter().all(|word| word == 0));
+                assert!(places.into_iter().eq((0..len as u64).map(|i| 2 * i)));
+                assert!(words.iter().all(|&word| word == 0));
             }
         }
     }

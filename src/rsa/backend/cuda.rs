@@ -16,7 +16,6 @@ use crate::backend::cuda::Timing;
 use crate::backend::cuda::crt::{CrtClass, CrtKey, CrtRun, CrtShape};
 use crate::backend::cuda::feed::Feed;
 use crate::backend::cuda::plan::Tuning;
-use crate::backend::cuda::powers::PowerFeed;
 use crate::backend::cuda::runtime::pipeline::Destination;
 use crate::rsa::batch::{Batch, KeyClass};
 use crate::rsa::error::Error;
@@ -224,6 +223,11 @@ impl<'a, 's> Feed<Items<'s>> for ItemFeed<'a> {
         self.batch.is_blinded
     }
 
+    fn moduli(&self, items: Range<usize>) -> Vec<(ModulusRef<'_>, usize)> {
+        let runs = runs(&self.batch.keys[items]);
+        runs.map(|run| (run[0].n(), run.len())).collect()
+    }
+
     fn open(&self, items: Range<usize>, blinds: bool) -> Result<Self::Opened, Error> {
         let encoded = EncodedItems::new(self.batch.range(items))?;
         let is_blinded = blinds && self.batch.is_blinded;
@@ -251,13 +255,6 @@ impl<'a, 's> Feed<Items<'s>> for ItemFeed<'a> {
         if (0..items.len()).any(|item| items.is_fault(item)) {
             self.has_fault.store(true, Relaxed);
         }
-    }
-}
-
-impl<'s> PowerFeed<Items<'s>> for ItemFeed<'_> {
-    fn moduli(&self, items: Range<usize>) -> Vec<(ModulusRef<'_>, usize)> {
-        let runs = runs(&self.batch.keys[items]);
-        runs.map(|run| (run[0].n(), run.len())).collect()
     }
 }
 

@@ -11,10 +11,11 @@ use batch_modexp_core::{Error, ModExp};
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd};
 
-use super::super::family::{self, Entry};
+use super::super::family::{self, Entry, Grid};
 use super::super::plan::{EntryPoint, Tuning};
 use super::super::powers::PowerJob;
 use super::super::runtime::device::Device;
+use super::super::runtime::launch::Loaded;
 use super::super::runtime::probe::{BlockCosts, Costs};
 use super::Cuda;
 
@@ -50,7 +51,7 @@ pub(super) fn costs(cuda: &Cuda, device: &Device, widths: &[u32]) -> Result<Cost
             operands: &operands,
             count,
         };
-        let grid = device.kernel(&entry.image)?.grid();
+        let grid = Grid::load(entry, device, &mut Loaded::default())?;
         let per_block = entry.image.instances_per_block;
         let (one, full) = (of(per_block), of(grid.resident_instances()));
         if calls.is_empty() {

@@ -11,17 +11,15 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ptr;
 
 use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::window::Window;
 use crypto_bigint::BoxedUint;
 
-use super::modexp::{check_count, check_kernel, check_r2_bits, scratch_words};
-use super::{Entry, Operation, all};
+use super::modexp::{check_count, check_operation, check_r2_bits, scratch_words};
+use super::{Entry, Grid, Operation, Work, all};
 use crate::backend::cuda::runtime::launch::{Argument, Launch};
-use crate::backend::cuda::runtime::layout::{Layout, Part};
-use crate::backend::cuda::runtime::module::Grid;
+use crate::backend::cuda::runtime::layout::Layout;
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::records::RecordKind;
 use crate::backend::cuda::words::copy_in;
@@ -137,10 +135,10 @@ impl CrtClass {
 /// The kernels with which a device computes its share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CrtKernels {
-    pub(crate) halves: (&'static Entry, Grid),
-    pub(crate) recombine: (&'static Entry, Grid),
-    pub(crate) join: (&'static Entry, Grid),
-    pub(crate) blind: (&'static Entry, Grid),
+    pub(crate) halves: Grid,
+    pub(crate) recombine: Grid,
+    pub(crate) join: Grid,
+    pub(crate) blind: Grid,
     /// The kind of the records of the moduli.
     pub(crate) records: RecordKind,
 }
@@ -174,26 +172,9 @@ pub(crate) struct CrtChunk {
     pub(crate) operands: Operands,
 }
 
-/// The places of a chunk's operands, and its launches.
-///
-/// Numbers are little-endian 64-bit words, zero-extended to the width of the class. Those of all
-/// instances are consecutive.
-pub(crate) struct CrtWork {
-    pub(crate) layout: Layout,
-    /// The first number of each instance, below n: see [`Operands`].
-    pub(crate) first: Part,
-    /// The second number of each instance, if there is one.
-    pub(crate) second: Option<Part>,
-    /// For each instance the 32-bit index of the record of its modulus.
-    pub(crate) record_index: Part,
-    /// The products.
-    pub(crate) product: Part,
-    pub(crate) launches: Vec<Launch>,
-}
-
 impl CrtKernels {
     /// Lays out a chunk in memory, and makes its launches.
-    pub(crate) fn exponentiate(&self, chunk: &CrtChunk) -> CrtWork {
+    pub(crate) fn exponentiate(&self, chunk: &CrtChunk) -> Work {
         check(self, chunk);
         let CrtChunk {
             count,
@@ -201,41 +182,35 @@ impl CrtKernels {
             prime_bits,
             ..
         } = *chunk;
-        let CrtKernels {
-            halves: (halves_entry, halves_grid),
-            recombine: (_, recombine_grid),
-            join: (_, join_grid),
-            blind: (blind_entry, blind_grid),
-            records: kind,
-        } = *self;
-        let words = halves_entry.words();
-        let blocks = halves_grid.blocks(2 * count);
-        let (numbers, indices) = (2 * words * count, count.div_ceil(2));
+        let words = self.halves.entry.words();
+        let blocks = self.halves.blocks(2 * count);
+        let len = 2 * words * count;
 
         let mut layout = Layout::default();
-        let first = layout.input(numbers);
-        let second = match chunk.operands {
-            Operands::Same => None,
-            Operands::Given | Operands::Blinded => Some(layout.input(numbers)),
-        };
-        let record_index = layout.input(indices);
-        let halves = layout.intermediate(numbers);
+        let first = layout.input(len);
+        let second = layout.input(match chunk.operands {
+            Operands::Same => 0,
+            Operands::Given | Operands::Blinded => len,
+        });
+        let indices = layout.input(count.div_ceil(2));
+        let halves = layout.intermediate(len);
         let h = layout.intermediate(words * count);
-        let product = layout.output(numbers);
-        let scratch = layout.scratch(scratch_words(halves_entry, blocks, chunk.window));
+        let product = layout.output(len);
+        let scratch = layout.scratch(scratch_words(self.halves.entry, blocks, chunk.window));
         let (base, factor) = match chunk.operands {
+            Operands::Same => (first, first),
+            Operands::Given => (first, second),
             // Lanes past the end have places of their own.
             Operands::Blinded => {
-                let per_block = blind_entry.image.instances_per_block;
-                let numbers = 2 * words * count.next_multiple_of(per_block);
-                (layout.intermediate(numbers), layout.intermediate(numbers))
+                let per_block = self.blind.entry.image.instances_per_block;
+                let len = 2 * words * count.next_multiple_of(per_block);
+                (layout.intermediate(len), layout.intermediate(len))
             }
-            Operands::Given | Operands::Same => (first, second.unwrap_or(first)),
         };
 
-        let records = Argument::Records(kind);
+        let records = Argument::Records(self.records);
         let index = Argument::RecordIndices {
-            part: record_index,
+            part: indices,
             count,
         };
         let halves_arguments = vec![
@@ -267,62 +242,57 @@ impl CrtKernels {
             Argument::U32(count as u32),
             Argument::U32(n_bits),
         ];
-        let mut steps = vec![
-            (halves_grid, blocks, halves_arguments),
-            (
-                recombine_grid,
-                recombine_grid.blocks(count),
-                recombine_arguments,
-            ),
-            (join_grid, join_grid.blocks(count), join_arguments),
-        ];
-        if let (Operands::Blinded, Some(random)) = (chunk.operands, second) {
+        let short = |grid: Grid, arguments| {
+            // SAFETY: these are the parameters of `rsa_BITS_garner`, `rsa_BITS_join` and
+            // `rsa_BITS_blind`, each with its own grid, checked above; every part has the length
+            // that its buffer must have.
+            unsafe { Launch::new(&grid.entry.image, grid.blocks(count), arguments) }.short()
+        };
+        let mut launches = Vec::with_capacity(4);
+        if chunk.operands == Operands::Blinded {
             let blind_arguments = vec![
                 Argument::Words(factor),
                 Argument::Words(base),
                 Argument::Words(first),
-                Argument::Words(random),
+                Argument::Words(second),
                 records,
                 index,
                 Argument::U64(chunk.public_exponent - 1),
                 Argument::U32(count as u32),
                 Argument::U32(n_bits),
             ];
-            let blocks = blind_grid.blocks(count);
-            steps.insert(0, (blind_grid, blocks, blind_arguments));
+            launches.push(short(self.blind, blind_arguments));
         }
-        let launch = |(grid, blocks, arguments): (Grid, usize, Vec<Argument>)| {
-            let is_short = !ptr::eq(grid.image(), halves_grid.image());
-            // SAFETY: these are the parameters of `rsa_BITS_exp_tT`, `rsa_BITS_garner`,
-            // `rsa_BITS_join` and `rsa_BITS_blind`, each with its own grid, checked above; every
-            // part has the length that its buffer must have.
-            let launch = unsafe { Launch::new(grid.image(), blocks, arguments) };
-            match is_short {
-                true => launch.short(),
-                false => launch,
-            }
-        };
-        CrtWork {
+        let image = &self.halves.entry.image;
+        // SAFETY: as above, for `rsa_BITS_exp_tT`.
+        launches.push(unsafe { Launch::new(image, blocks, halves_arguments) });
+        launches.push(short(self.recombine, recombine_arguments));
+        launches.push(short(self.join, join_arguments));
+        let records = layout.input(0);
+        Work {
             layout,
-            first,
-            second,
-            record_index,
-            product,
-            launches: steps.into_iter().map(launch).collect(),
+            numbers: [first, second],
+            indices,
+            records,
+            launches,
         }
     }
 }
 
 /// Panics unless the kernels belong to one class and accept the chunk's numbers.
 fn check(kernels: &CrtKernels, chunk: &CrtChunk) {
-    let (halves, halves_grid) = kernels.halves;
-    let (recombine, recombine_grid) = kernels.recombine;
-    let (join, join_grid) = kernels.join;
-    let (blind, blind_grid) = kernels.blind;
-    check_kernel(halves, Operation::CrtHalves, halves_grid);
-    check_kernel(recombine, Operation::CrtRecombine, recombine_grid);
-    check_kernel(join, Operation::CrtJoin, join_grid);
-    check_kernel(blind, Operation::CrtBlind, blind_grid);
+    let CrtKernels {
+        halves,
+        recombine,
+        join,
+        blind,
+        ..
+    } = kernels;
+    let [halves, recombine, join, blind] = [halves, recombine, join, blind].map(|grid| grid.entry);
+    check_operation(halves, Operation::CrtHalves);
+    check_operation(recombine, Operation::CrtRecombine);
+    check_operation(join, Operation::CrtJoin);
+    check_operation(blind, Operation::CrtBlind);
     check_count(chunk.count);
     check_r2_bits(halves, chunk.prime_bits);
     check_r2_bits(recombine, chunk.prime_bits);

@@ -1,15 +1,14 @@
-//! Tables for powers of one base, and launches of `fixed_entries_BITS_tT` and `fixed_exp_BITS_tT`:
-//! `kernels/README.md`. Only the RNS kernels have them.
+//! Tables for powers of one base, and launches of `fixed_exp_BITS_tT`: `kernels/README.md`. Only
+//! the RNS kernels have them.
 #![allow(unsafe_code)]
 
 use alloc::vec;
+use core::ptr;
 
-use super::modexp::{ModExpChunk, ModExpWork};
-use super::modexp::{check_count, check_kernel, launch_of};
-use super::{Entry, Operation};
+use super::modexp::{check_count, check_operation};
+use super::{Entry, Grid, Operation, Work};
 use crate::backend::cuda::runtime::launch::{Argument, Launch};
-use crate::backend::cuda::runtime::layout::{Layout, Part};
-use crate::backend::cuda::runtime::module::Grid;
+use crate::backend::cuda::runtime::layout::Layout;
 use crate::backend::cuda::runtime::records::RecordKind;
 
 /// Bits in a digit. With 6, an H100 took 3 to 8 % longer and the table two thirds more memory.
@@ -33,7 +32,7 @@ impl TableShape {
 
     /// The length of the record in 64-bit words: the modulus and the rows.
     pub(crate) fn words(&self) -> usize {
-        self.entry.words() + self.rows() * ENTRIES * operand_words(self.entry)
+        self.entry.words() + self.rows() * ENTRIES * self.entry.limbs
     }
 
     pub(crate) fn record_kind(&self) -> RecordKind {
@@ -74,17 +73,6 @@ impl TableShape {
     }
 }
 
-/// 64-bit words of an operand: the residues in both bases.
-pub(crate) fn operand_words(entry: &Entry) -> usize {
-    entry.limbs
-}
-
-/// Lays out a chunk of entries in memory, and makes its launch. The powers are operands.
-pub(crate) fn entries(entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork {
-    check_kernel(entry, Operation::FixedEntries, grid);
-    launch_of(entry, grid, chunk, operand_words(entry))
-}
-
 /// A chunk of powers by a table. All fields are public.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FixedChunk {
@@ -98,24 +86,17 @@ pub(crate) struct FixedChunk {
     pub(crate) flipped: u32,
 }
 
-/// The places of a chunk's operands, and its launch.
-pub(crate) struct FixedWork {
-    pub(crate) layout: Layout,
-    pub(crate) exponent: Part,
-    pub(crate) power: Part,
-    pub(crate) launch: Launch,
-}
-
 /// Lays out a chunk of powers in memory, and makes its launch.
-pub(crate) fn powers(table: &TableShape, grid: Grid, chunk: &FixedChunk) -> FixedWork {
+pub(crate) fn powers(table: &TableShape, grid: Grid, chunk: &FixedChunk) -> Work {
     let FixedChunk {
         count,
         exponent_bits,
         index,
         flipped,
     } = *chunk;
-    let entry = table.entry;
-    check_kernel(entry, Operation::FixedExp, grid);
+    let entry = grid.entry;
+    assert!(ptr::eq(entry, table.entry), "a kernel for another table");
+    check_operation(entry, Operation::FixedExp);
     check_count(count);
     assert!(
         exponent_bits <= table.exponent_bits && table.exponent_bits <= entry.bits,
@@ -141,11 +122,13 @@ pub(crate) fn powers(table: &TableShape, grid: Grid, chunk: &FixedChunk) -> Fixe
     ];
     // SAFETY: these are the parameters of `fixed_exp_BITS_tT`, checked above. Every part has the
     // length that its buffer must have, and the record a row for each digit.
-    let launch = unsafe { Launch::new(grid.image(), blocks, arguments) };
-    FixedWork {
+    let launch = unsafe { Launch::new(&entry.image, blocks, arguments) };
+    let none = layout.input(0);
+    Work {
         layout,
-        exponent,
-        power,
-        launch,
+        numbers: [exponent, none],
+        indices: none,
+        records: none,
+        launches: vec![launch],
     }
 }

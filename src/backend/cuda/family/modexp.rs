@@ -1,17 +1,14 @@
-//! Launches of `modexp_BITS_tT`, whose parameters and records are the same in all families
+//! Launches of `modexp_BITS_tT` and `fixed_entries_BITS_tT`, whose parameters and records are the same in all families
 //! (`kernels/README.md`).
 #![allow(unsafe_code)]
 
 use alloc::vec;
-use alloc::vec::Vec;
-use core::ptr;
 
 use batch_modexp_core::window::Window;
 
-use super::{Entry, Operation};
+use super::{Entry, Grid, Operation, Work};
 use crate::backend::cuda::runtime::launch::{Argument, Launch};
-use crate::backend::cuda::runtime::layout::{Layout, Part};
-use crate::backend::cuda::runtime::module::Grid;
+use crate::backend::cuda::runtime::layout::Layout;
 
 /// A chunk of exponentiations. All fields are public.
 #[derive(Clone, Copy, Debug)]
@@ -27,35 +24,9 @@ pub(crate) struct ModExpChunk {
     pub(crate) window: Window,
 }
 
-/// The places of a chunk's operands, and its launches.
-///
-/// Numbers are little-endian 64-bit words, zero-extended to one width. Those of all instances are
-/// consecutive. The input parts are in the order of the fields.
-pub(crate) struct ModExpWork {
-    pub(crate) layout: Layout,
-    pub(crate) base: Part,
-    pub(crate) exponent: Part,
-    /// For each instance the 32-bit index of the record of its modulus.
-    pub(crate) modulus_index: Part,
-    /// Space for a record for each modulus. The first records are used.
-    pub(crate) moduli: Part,
-    pub(crate) power: Part,
-    pub(crate) launches: Vec<Launch>,
-}
-
-/// Lays out a chunk in memory, and makes its launch.
-pub(crate) fn launch(entry: &Entry, grid: Grid, chunk: &ModExpChunk) -> ModExpWork {
-    check_kernel(entry, Operation::ModExp, grid);
-    launch_of(entry, grid, chunk, entry.words())
-}
-
-/// The same for a kernel with these parameters whose results have `result_words` words each.
-pub(super) fn launch_of(
-    entry: &Entry,
-    grid: Grid,
-    chunk: &ModExpChunk,
-    result_words: usize,
-) -> ModExpWork {
+/// Lays out a chunk of exponentiations or of table entries, and makes its launch.
+pub(crate) fn launch(grid: Grid, chunk: &ModExpChunk) -> Work {
+    let entry = grid.entry;
     let ModExpChunk {
         count,
         moduli,
@@ -63,25 +34,29 @@ pub(super) fn launch_of(
         r2_bits,
         window,
     } = *chunk;
+    assert!(
+        matches!(entry.operation, Operation::ModExp | Operation::FixedEntries),
+        "a kernel for another operation"
+    );
     check_count(count);
     check_r2_bits(entry, r2_bits);
     assert!(exponent_bits <= entry.bits, "the exponents are too long");
-    let (numbers, blocks) = (count * entry.words(), grid.blocks(count));
+    let blocks = grid.blocks(count);
 
     let mut layout = Layout::default();
-    let base = layout.input(numbers);
-    let exponent = layout.input(numbers);
-    let modulus_index = layout.input(count.div_ceil(2));
+    let numbers = [(); 2].map(|()| layout.input(count * entry.words()));
+    let indices = layout.input(count.div_ceil(2));
     let records = layout.input(moduli * 2 * entry.words());
-    let power = layout.output(count * result_words);
+    let power = layout.output(count * entry.result_words());
     let scratch = layout.scratch(scratch_words(entry, blocks, window));
+    let [base, exponent] = numbers.map(Argument::Words);
     let arguments = vec![
         Argument::Words(power),
-        Argument::Words(base),
-        Argument::Words(exponent),
+        base,
+        exponent,
         Argument::Words(records),
         Argument::Indices {
-            part: modulus_index,
+            part: indices,
             count,
             records,
             size: 2 * entry.words(),
@@ -92,16 +67,14 @@ pub(super) fn launch_of(
         Argument::U32(r2_bits),
         Argument::U32(window.bits()),
     ];
-    // SAFETY: these are the parameters of `modexp_BITS_tT` and `fixed_entries_BITS_tT`, checked above; every part has the
-    // length that its buffer must have.
-    let launch = unsafe { Launch::new(grid.image(), blocks, arguments) };
-    ModExpWork {
+    // SAFETY: these are the parameters of `modexp_BITS_tT` and `fixed_entries_BITS_tT`, checked
+    // above; every part has the length that its buffer must have.
+    let launch = unsafe { Launch::new(&entry.image, blocks, arguments) };
+    Work {
         layout,
-        base,
-        exponent,
-        moduli: records,
-        modulus_index,
-        power,
+        numbers,
+        indices,
+        records,
         launches: vec![launch],
     }
 }
@@ -113,9 +86,9 @@ pub(super) fn scratch_words(entry: &Entry, blocks: usize, window: Window) -> usi
     blocks * entry.image.threads as usize * entry.scratch_doubles * entries
 }
 
-pub(super) fn check_kernel(entry: &Entry, operation: Operation, grid: Grid) {
+pub(super) fn check_operation(entry: &Entry, operation: Operation) {
     assert!(
-        entry.operation == operation && ptr::eq(&entry.image, grid.image()),
+        entry.operation == operation,
         "a kernel for another operation"
     );
 }

@@ -168,3 +168,17 @@ fn chips_with_little_shared_memory_take_what_fits() {
         assert!(plan.is_some(), "{bits}");
     }
 }
+
+#[test]
+fn blocks_share_the_work_evenly() {
+    let entry = all().find(|entry| entry.image.instances_per_block == 64);
+    let grid = Grid {
+        entry: entry.unwrap(),
+        resident_blocks: 132,
+    };
+    assert_eq!(grid.blocks(1), 1);
+    assert_eq!(grid.blocks(64 * 132), 132);
+    // Two rounds of 67 blocks, rather than one round of 132 and another of a single block.
+    assert_eq!(grid.blocks(64 * 133), 67);
+    assert_eq!(grid.blocks(0), 0);
+}

@@ -1,18 +1,17 @@
 //! Powers by a table as a device job.
 
-use alloc::vec;
+use alloc::vec::Vec;
 use core::ops::Range;
 
 use batch_modexp_core::Error;
 use crypto_bigint::Limb;
 
 use super::DeviceTable;
+use crate::backend::cuda::family::Grid;
 use crate::backend::cuda::family::fixed::{self, FixedChunk};
 use crate::backend::cuda::runtime::device::Call;
 use crate::backend::cuda::runtime::launch::Loaded;
-use crate::backend::cuda::runtime::layout::Part;
-use crate::backend::cuda::runtime::module::Grid;
-use crate::backend::cuda::runtime::pipeline::{ChunkLens, Job, Prepared, Stop};
+use crate::backend::cuda::runtime::pipeline::{ChunkLens, Job, Stop};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::slot::Slot;
 use crate::backend::cuda::words::{COPIED_AT_A_TIME, HostPool, NonTemporal, copy_out};
@@ -60,8 +59,7 @@ impl FixedJob<'_> {
 
 impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
     type Share = Share;
-    /// The place of the powers in the output.
-    type Chunk = Part;
+    type Chunk = ();
     type Error = Error;
 
     /// The time of as many exponentiations. It is proportional, and only the ratio of devices
@@ -72,27 +70,26 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
         entry.runs_on(device).then(milliseconds)
     }
 
-    fn prepare(&self, call: &Call<'_>, _: usize) -> Result<Prepared<Share>, Error> {
+    fn prepare(&self, call: &Call<'_>, _: usize) -> Result<(Share, ChunkLens), Error> {
         let (device, shape) = (call.device(), &self.table.shape);
-        let kernel = device.kernel(&shape.entry.image)?;
-        let grid = kernel.grid();
         let records = call.table(shape.record_kind());
         let index = records.index_of(&self.table.residence, |words| {
             words.copy_from_slice(&self.table.record);
         });
         let index = index.map_err(|error| device.fault(error))?;
-        let resident = grid.resident_instances();
-        Ok(Prepared {
-            chunks: ChunkLens::halves(resident, shape.entry.image.instances_per_block),
-            share: Share {
-                grid,
-                loaded: Loaded {
-                    kernels: vec![kernel],
-                    records: Some(records.hold()),
-                },
-                index,
-            },
-        })
+        let mut loaded = Loaded {
+            kernels: Vec::new(),
+            records: Some(records.hold()),
+        };
+        let grid = Grid::load(shape.entry, device, &mut loaded)?;
+        let per_block = shape.entry.image.instances_per_block;
+        let lens = ChunkLens::halves(grid.resident_instances(), per_block);
+        let share = Share {
+            grid,
+            loaded,
+            index,
+        };
+        Ok((share, lens))
     }
 
     fn submit(
@@ -100,7 +97,7 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
         share: &Share,
         chunk: &Range<usize>,
         slot: &mut Slot,
-    ) -> Result<Part, Stop<Error>> {
+    ) -> Result<(), Stop<Error>> {
         let what = FixedChunk {
             count: chunk.len(),
             exponent_bits: self.exponent_bits,
@@ -108,26 +105,21 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
             flipped: self.flipped(),
         };
         let work = fixed::powers(&self.table.shape, share.grid, &what);
-        let fill = |input: &mut [u64]| {
-            self.fill(chunk, &mut input[work.exponent.range()]);
-            work.exponent.range().end
-        };
-        slot.submit(&work.layout, fill, &[work.launch], &share.loaded)?;
-        Ok(work.power)
+        let fill = |input: &mut [u64]| self.fill(chunk, input);
+        slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
+        Ok(())
     }
 
     fn take(
         &self,
-        powers: Part,
+        _: &Share,
+        (): (),
         _: &Range<usize>,
         words: &mut [u64],
         places: &'p mut [&mut [Limb]],
     ) {
-        let words = &mut words[powers.range()];
         let size = self.table.shape.entry.words();
         self.threads
-            .each_with_number(places, words, size, |_, place, words| {
-                copy_out(words, place);
-            });
+            .each_with_number(places, words, size, |place, words| copy_out(words, place));
     }
 }

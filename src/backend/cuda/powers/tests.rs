@@ -2,7 +2,7 @@
 
 use super::super::family;
 use super::super::runtime::launch::check_indices;
-use super::super::runtime::layout::Layout;
+use super::super::runtime::layout::Part;
 use super::super::words::COPIED_AT_A_TIME;
 use super::*;
 use batch_modexp_core::ModExp;
@@ -16,6 +16,13 @@ fn entry() -> &'static Entry {
     family::serving(64).next().unwrap()
 }
 
+fn grid_of(entry: &'static Entry) -> Grid {
+    Grid {
+        entry,
+        resident_blocks: 132,
+    }
+}
+
 fn job<'a>(
     batch: &'a Instances<'a>,
     exponent_bits: u32,
@@ -26,6 +33,7 @@ fn job<'a>(
         bits: modulus.bits(),
         exponent_bits,
         tuning: Tuning::default(),
+        entries_by: None,
         host: &AnyEngine::Serial,
         feed: Feeding {
             feed: batch,
@@ -36,7 +44,7 @@ fn job<'a>(
 }
 
 /// The family's layout for a chunk, and its inputs, written over those of an earlier chunk.
-fn filled(job: &PowerJob<'_, Instances<'_>>, chunk: Range<usize>) -> (ModExpWork, Vec<u64>) {
+fn filled(job: &PowerJob<'_, Instances<'_>>, chunk: Range<usize>) -> (Work, Vec<u64>) {
     let entry = entry();
     let moduli = job.feed.feed.moduli(chunk.clone());
     let what = ModExpChunk {
@@ -46,9 +54,8 @@ fn filled(job: &PowerJob<'_, Instances<'_>>, chunk: Range<usize>) -> (ModExpWork
         r2_bits: entry.r2_bits(job.bits),
         window: entry.family.best_window(job.exponent_bits),
     };
-    let grid = Grid::new(&entry.image, 132);
-    let work = modexp::launch(entry, grid, &what);
-    let mut words = vec![u64::MAX; work.moduli.range().end];
+    let work = modexp::launch(grid_of(entry), &what);
+    let mut words = vec![u64::MAX; work.records.range().end];
     let parts = job.feed.open(&chunk, OPENED_AT_A_TIME, false).unwrap();
     job.fill(entry, &moduli, &parts, &work, &mut words);
     (work, words)
@@ -62,12 +69,13 @@ fn take(
     out: &mut [BoxedUint],
 ) {
     let items = 0..out.len();
-    let chunk = UnderWay {
-        parts: job.feed.open(&items, OPENED_AT_A_TIME, false).unwrap(),
-        entry,
-        powers: Layout::default().output(words.len()),
+    let share = Share {
+        grid: grid_of(entry),
+        window: entry.family.best_window(1),
+        loaded: Loaded::default(),
     };
-    job.take(chunk, &items, words, out);
+    let parts = job.feed.open(&items, OPENED_AT_A_TIME, false).unwrap();
+    job.take(&share, parts, &items, words, out);
 }
 
 fn params(modulus: u64, bits: u32) -> BoxedMontyParams {
@@ -88,24 +96,24 @@ fn words_of_a_chunk() {
     });
     let (work, words) = filled(&job(&batch, 3, HostPool(None)), 1..4);
 
-    for number in words[work.base.range()].chunks(8) {
+    for number in words[work.numbers[0].range()].chunks(8) {
         assert_eq!(number, [u64::MAX, u64::MAX, 0, 0, 0, 0, 0, 0]);
     }
-    for number in words[work.exponent.range()].chunks(8) {
+    for number in words[work.numbers[1].range()].chunks(8) {
         assert_eq!(number, [5, 0, 0, 0, 0, 0, 0, 0]);
     }
-    let records: Vec<_> = words[work.moduli.range()].chunks(8).collect();
+    let records: Vec<_> = words[work.records.range()].chunks(8).collect();
     assert_eq!(records.len(), 4);
     assert_eq!(records[0], [15, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(records[2], [17, 0, 0, 0, 0, 0, 0, 0]);
     // 2^640 = 16^160 = 1 modulo 15, and (-1)^160 = 1 modulo 17.
     assert_eq!(records[1], [1, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(records[3], [1, 0, 0, 0, 0, 0, 0, 0]);
-    assert_eq!(words[work.modulus_index.range()], [0, 1]);
+    assert_eq!(words[work.indices.range()], [0, 1]);
 
     // The launch is allowed once both records have been sent.
     let arguments = work.launches[0].arguments();
-    let there = work.moduli.range().start + 4 * 8;
+    let there = work.records.range().start + 4 * 8;
     let is_taken = |sent: usize| {
         let check = || check_indices(arguments, &Loaded::default(), &words[..sent]);
         std::panic::catch_unwind(core::panic::AssertUnwindSafe(check)).is_ok()
@@ -130,7 +138,10 @@ fn narrow_moduli_get_wider_parameters() {
     for _ in 0..2 * entry().bits {
         expected = expected * 2 % 1_000_003;
     }
-    assert_eq!(words[work.moduli.range().start + entry().words()], expected);
+    assert_eq!(
+        words[work.records.range().start + entry().words()],
+        expected
+    );
 }
 
 #[test]
@@ -202,10 +213,10 @@ fn every_place_is_filled() {
                 let (work, input) = filled(&job(&batch, 1, threads), chunk.clone());
                 let firsts = |part: Part| input[part.range()].iter().step_by(words).copied();
                 let instances = || chunk.clone().map(|i| i as u64);
-                assert!(firsts(work.base).eq(instances()));
-                assert!(firsts(work.exponent).eq(instances().map(|i| i / 2)));
-                let records: Vec<_> = firsts(work.moduli).step_by(2).collect();
-                let indices = input[work.modulus_index.range()].iter();
+                assert!(firsts(work.numbers[0]).eq(instances()));
+                assert!(firsts(work.numbers[1]).eq(instances().map(|i| i / 2)));
+                let records: Vec<_> = firsts(work.records).step_by(2).collect();
+                let indices = input[work.indices.range()].iter();
                 let mut indices = indices.flat_map(|word| [word & 0xffff_ffff, word >> 32]);
                 for i in chunk.clone() {
                     let index = indices.next().unwrap() as usize;

@@ -151,7 +151,7 @@ pub(crate) struct Loaded {
 impl Loaded {
     fn kernel(&self, image: &'static Image) -> &Kernel {
         let mut kernels = self.kernels.iter();
-        let found = kernels.find(|kernel| ptr::eq(kernel.grid().image(), image));
+        let found = kernels.find(|kernel| ptr::eq(kernel.image(), image));
         found.expect("the kernel of every launch is loaded")
     }
 

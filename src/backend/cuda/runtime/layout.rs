@@ -50,7 +50,8 @@ impl Part {
     }
 }
 
-/// The buffer space of a chunk: consecutive parts. All of it is public.
+/// The buffer space of a chunk: consecutive parts, of which empty ones take nothing. All of it is
+/// public.
 #[derive(Default)]
 pub(crate) struct Layout {
     sizes: Sizes,
@@ -86,6 +87,13 @@ impl Layout {
     fn add(&mut self, buffer: Buffer, len: usize) -> Part {
         /// The alignment of parts in words: 64 bytes.
         const ALIGNMENT: usize = 8;
+        if len == 0 {
+            return Part {
+                buffer,
+                start: 0,
+                len,
+            };
+        }
         let size = &mut self.sizes.0[buffer as usize];
         let start = size.next_multiple_of(ALIGNMENT);
         *size = start + len;

@@ -156,14 +156,8 @@ impl Drop for Module {
 pub(crate) struct Kernel {
     module: Arc<Module>,
     function: CUfunction,
-    grid: Grid,
-}
-
-/// The number of instances of a kernel that a device computes at a time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Grid {
     image: &'static Image,
-    resident_blocks: usize,
+    resident_blocks: u32,
 }
 
 // SAFETY: as for `Module`, to which the function belongs.
@@ -202,12 +196,18 @@ impl Kernel {
         Ok(Self {
             module: module.clone(),
             function,
-            grid: Grid::new(image, per_multiprocessor.max(1) as u32 * multiprocessors),
+            image,
+            resident_blocks: per_multiprocessor.max(1) as u32 * multiprocessors,
         })
     }
 
-    pub(crate) fn grid(&self) -> Grid {
-        self.grid
+    pub(super) fn image(&self) -> &'static Image {
+        self.image
+    }
+
+    /// Blocks that the device computes at a time.
+    pub(crate) fn resident_blocks(&self) -> u32 {
+        self.resident_blocks
     }
 
     pub(super) fn context(&self) -> &Arc<CudaContext> {
@@ -217,51 +217,5 @@ impl Kernel {
     /// The driver's handle.
     pub(super) fn function(&self) -> CUfunction {
         self.function
-    }
-}
-
-impl Grid {
-    /// The grid for a device that computes `resident_blocks` blocks at a time.
-    pub(crate) fn new(image: &'static Image, resident_blocks: u32) -> Self {
-        let resident_blocks = resident_blocks as usize;
-        Self {
-            image,
-            resident_blocks,
-        }
-    }
-
-    pub(crate) fn image(self) -> &'static Image {
-        self.image
-    }
-
-    /// Instances that the device computes at a time.
-    pub(crate) fn resident_instances(self) -> usize {
-        self.resident_blocks * self.image.instances_per_block
-    }
-
-    /// The number of blocks for `count` instances.
-    pub(crate) fn blocks(self, count: usize) -> usize {
-        blocks(count, self.image.instances_per_block, self.resident_blocks)
-    }
-}
-
-/// The number of blocks for `count` instances. Blocks loop over instances beyond those that are
-/// resident, all for the same number of rounds.
-fn blocks(count: usize, per_block: usize, resident: usize) -> usize {
-    let needed = count.div_ceil(per_block);
-    needed.div_ceil(needed.div_ceil(resident).max(1))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blocks_share_the_work_evenly() {
-        assert_eq!(blocks(1, 64, 132), 1);
-        assert_eq!(blocks(64 * 132, 64, 132), 132);
-        // Two rounds of 67 blocks, rather than one round of 132 and another of a single block.
-        assert_eq!(blocks(64 * 133, 64, 132), 67);
-        assert_eq!(blocks(0, 64, 132), 0);
     }
 }

@@ -12,11 +12,11 @@ use std::process;
 use batch_modexp_core::Error;
 use cudarc::driver::DriverError;
 
-use self::turns::send_through;
-use super::device::{Call, Device, SLOTS_OF_CALL};
+use self::turns::run_share;
+use super::device::{Call, Device};
 use super::probe::DeviceInfo;
+use super::shares::run_on_all;
 pub(crate) use super::shares::{ChunkLens, Destination};
-use super::shares::{Share, run_on_all};
 use super::slot::Slot;
 
 /// Work that devices compute in chunks. The results go to an `O`.
@@ -32,12 +32,17 @@ pub(crate) trait Job<O>: Sync {
     /// device has no kernel for this job.
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64>;
 
-    /// Prepares the device of the call for any instances of the batch.
+    /// Prepares the device of the call for any instances of the batch, and says how long the chunks
+    /// are.
     ///
     /// The calls under way on the device have about `count` instances together, if they are alike.
-    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<Prepared<Self::Share>, Self::Error>;
+    fn prepare(
+        &self,
+        call: &Call<'_>,
+        count: usize,
+    ) -> Result<(Self::Share, ChunkLens), Self::Error>;
 
-    /// Submits a chunk.
+    /// Submits a chunk. A share submits one at a time: two would both be late.
     fn submit(
         &self,
         share: &Self::Share,
@@ -45,10 +50,16 @@ pub(crate) trait Job<O>: Sync {
         slot: &mut Slot,
     ) -> Result<Self::Chunk, Stop<Self::Error>>;
 
-    /// Copies the results of a chunk, the words of its layout, to their places, and wipes all of
-    /// the words. A thread that has just read a word wipes it faster than another thread would
-    /// later.
-    fn take(&self, kept: Self::Chunk, chunk: &Range<usize>, words: &mut [u64], output: O);
+    /// Copies the results of a chunk, all words of its output, to their places, and wipes them. A
+    /// thread that has just read a word wipes it faster than another thread would later.
+    fn take(
+        &self,
+        share: &Self::Share,
+        kept: Self::Chunk,
+        chunk: &Range<usize>,
+        words: &mut [u64],
+        output: O,
+    );
 }
 
 /// The reason for not computing a chunk.
@@ -64,12 +75,6 @@ impl<E> From<DriverError> for Stop<E> {
     fn from(error: DriverError) -> Self {
         Self::Device(error)
     }
-}
-
-/// A device that is ready for its share.
-pub(crate) struct Prepared<S> {
-    pub(crate) share: S,
-    pub(crate) chunks: ChunkLens,
 }
 
 /// The cost of a batch on the devices.
@@ -229,27 +234,6 @@ fn run_with<O: Destination, J: Job<O>>(
     let mut sum = Timing::default();
     timings.into_iter().for_each(|timing| sum += timing);
     Ok(sum)
-}
-
-/// Computes a share on one device.
-fn run_share<O: Destination, J: Job<O>>(
-    job: &J,
-    device: &Device,
-    share: &Share<'_, O>,
-) -> Result<Timing, J::Error> {
-    let call = device.call();
-    let prepared = job.prepare(&call, share.len().saturating_mul(call.calls()))?;
-    let mut slots = call.slots(slots_for(share.len().div_ceil(prepared.chunks.most.max(1))));
-    send_through(job, &call, &mut slots, &prepared, share)
-}
-
-/// The number of slots for `chunks` chunks: one for a single chunk, otherwise an equal number for
-/// each of two threads.
-fn slots_for(chunks: usize) -> usize {
-    match chunks {
-        0 | 1 => 1,
-        _ => chunks.next_multiple_of(2).min(SLOTS_OF_CALL),
-    }
 }
 
 #[cfg(test)]

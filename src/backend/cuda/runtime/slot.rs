@@ -117,8 +117,7 @@ impl Slot {
         self.injection = Some(injection);
     }
 
-    /// Submits a chunk. `fill` writes the inputs, and returns the number of words at their start
-    /// that are copied to the device. Then `launches` run one after another.
+    /// Submits a chunk. `fill` writes the inputs. Then `launches` run one after another.
     ///
     /// After an error or a panic the slot must be [abandoned](Self::abandon).
     ///
@@ -129,7 +128,7 @@ impl Slot {
     pub(crate) fn submit(
         &mut self,
         layout: &Layout,
-        fill: impl FnOnce(&mut [u64]) -> usize,
+        fill: impl FnOnce(&mut [u64]),
         launches: &[Launch],
         loaded: &Loaded,
     ) -> Result<(), DriverError> {
@@ -150,8 +149,8 @@ impl Slot {
         };
         let addresses = buffers.for_device(sizes);
         let input = buffers.inputs(sizes.of(Buffer::Input));
-        let copied = fill(input);
-        let input = &input[..copied];
+        fill(input);
+        let input = &*input;
         for launch in launches {
             check_indices(launch.arguments(), loaded, input);
         }

@@ -1,6 +1,7 @@
 //! Tests of the parent module: the tables of parameters in `kernels/README.md`.
 
 use super::*;
+use crate::backend::cuda::runtime::layout::Part;
 use batch_modexp_core::window::Window;
 use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
 use crypto_bigint::{BoxedUint, Odd};
@@ -11,7 +12,10 @@ fn class() -> CrtClass {
 }
 
 fn kernels(class: &CrtClass) -> CrtKernels {
-    let with_grid = |entry: &'static Entry| (entry, Grid::new(&entry.image, 132));
+    let with_grid = |entry| Grid {
+        entry,
+        resident_blocks: 132,
+    };
     CrtKernels {
         halves: with_grid(class.halves[0]),
         recombine: with_grid(class.recombine),
@@ -44,12 +48,12 @@ fn arguments_of_the_three_launches() {
     let (count, p) = (Argument::U32(101), 1536 / 128);
     let records = Argument::Records(class.records());
     let index = Argument::RecordIndices {
-        part: work.record_index,
+        part: work.indices,
         count: 101,
     };
-    assert!(work.second.is_none());
-    let lens = [work.first, work.record_index, work.product].map(|part| part.len());
-    assert_eq!(lens, [101 * 2 * p, 51, 101 * 2 * p]);
+    let lens = [work.numbers[0], work.numbers[1], work.indices].map(Part::len);
+    assert_eq!(lens, [101 * 2 * p, 0, 51]);
+    let product = Layout::default().output(101 * 2 * p);
 
     let [halves, base, rest @ ..] = exp.arguments() else {
         panic!("halves and numbers");
@@ -58,13 +62,13 @@ fn arguments_of_the_three_launches() {
         panic!("halves are words");
     };
     assert_eq!(halves.len(), 101 * 2 * p);
-    assert_eq!(*base, Argument::Words(work.first));
+    assert_eq!(*base, Argument::Words(work.numbers[0]));
     assert_eq!(rest[..2], [records, index]);
     let Argument::Words(scratch) = rest[2] else {
         panic!("scratch is memory");
     };
-    let (entry, grid) = kernels.halves;
-    let threads = grid.blocks(202) * entry.image.threads as usize;
+    let entry = kernels.halves.entry;
+    let threads = kernels.halves.blocks(202) * entry.image.threads as usize;
     assert_eq!(scratch.len(), threads * entry.scratch_doubles * 32);
     let numbers = [736, 768, 5].map(Argument::U32);
     assert_eq!(rest[3..], [count, numbers[0], numbers[1], numbers[2]]);
@@ -80,7 +84,7 @@ fn arguments_of_the_three_launches() {
     assert_eq!(*rest, [halves, records, index, count, prime_bits]);
 
     let expected = [
-        Argument::Words(work.product),
+        Argument::Words(product),
         halves,
         Argument::Words(h),
         *base,
@@ -104,10 +108,10 @@ fn arguments_of_given_operands() {
     let [exp, _, join] = work.launches.as_slice() else {
         panic!("three launches");
     };
-    let factor = work.second.expect("a place for factors");
-    assert_eq!(exp.arguments()[1], Argument::Words(work.first));
+    let factor = work.numbers[1];
+    assert_eq!(exp.arguments()[1], Argument::Words(work.numbers[0]));
     assert_eq!(join.arguments()[3], Argument::Words(factor));
-    assert_eq!(factor.len(), work.first.len());
+    assert_eq!(factor.len(), work.numbers[0].len());
 }
 
 /// The exponentiation reads only blinded numbers.
@@ -126,13 +130,13 @@ fn arguments_of_blinded_launches() {
     let (count, p) = (Argument::U32(101), 1536 / 128);
     let records = Argument::Records(class.records());
     let index = Argument::RecordIndices {
-        part: work.record_index,
+        part: work.indices,
         count: 101,
     };
-    let random = work.second.expect("places for the random numbers");
+    let random = work.numbers[1];
     let mut end = 0usize;
     for (part, len) in
-        [work.first, random, work.record_index]
+        [work.numbers[0], random, work.indices]
             .into_iter()
             .zip([101 * 2 * p, 101 * 2 * p, 51])
     {
@@ -140,17 +144,17 @@ fn arguments_of_blinded_launches() {
         assert_eq!(part.range(), start..start + len);
         end = start + len;
     }
-    assert_eq!(work.product.len(), 101 * 2 * p);
+    let product = Layout::default().output(101 * 2 * p);
 
     let [Argument::Words(factor), Argument::Words(base), rest @ ..] = blind.arguments() else {
         panic!("both operands are words");
     };
-    let inputs = [work.first, random].map(Argument::Words);
+    let inputs = [work.numbers[0], random].map(Argument::Words);
     let (exponent, n_bits) = (Argument::U64(65536), Argument::U32(1472));
     assert_eq!(rest[..2], inputs);
     assert_eq!(rest[2..], [records, index, exponent, count, n_bits]);
     // Places for whole blocks.
-    let per_block = kernels.blind.0.image.instances_per_block;
+    let per_block = kernels.blind.entry.image.instances_per_block;
     let places = 101usize.next_multiple_of(per_block) * 2 * p;
     assert_eq!([factor.len(), base.len()], [places; 2]);
 
@@ -163,7 +167,7 @@ fn arguments_of_blinded_launches() {
     };
     assert_eq!(*from, Argument::Words(*halves));
     let expected = [
-        Argument::Words(work.product),
+        Argument::Words(product),
         Argument::Words(*halves),
         Argument::Words(*h),
         Argument::Words(*factor),

@@ -2,8 +2,9 @@
 
 use super::super::modexp::{self, ModExpChunk};
 use super::*;
+use crate::backend::cuda::family::Grid;
 use crate::backend::cuda::runtime::launch::Argument;
-use crate::backend::cuda::runtime::module::Grid;
+use crate::backend::cuda::runtime::layout::Layout;
 use batch_modexp_core::window::Window;
 fn entry(operation: Operation, bits: u32) -> &'static Entry {
     let found = |entry: &&Entry| entry.operation == operation && entry.bits == bits;
@@ -37,10 +38,13 @@ fn chunk() -> ModExpChunk {
 #[test]
 fn arguments_of_exponentiations() {
     let entry = entry(Operation::ModExp, 768);
-    let grid = Grid::new(&entry.image, 132);
-    let work = modexp::launch(entry, grid, &chunk());
+    let grid = Grid {
+        entry,
+        resident_blocks: 132,
+    };
+    let work = modexp::launch(grid, &chunk());
     let numbers = 1001 * 768 / 64;
-    let inputs = [work.base, work.exponent, work.modulus_index, work.moduli];
+    let inputs = [work.numbers[0], work.numbers[1], work.indices, work.records];
     let lens = [numbers, numbers, 501, 7 * 2 * 768 / 64];
     let mut end = 0usize;
     for (part, len) in inputs.into_iter().zip(lens) {
@@ -48,21 +52,21 @@ fn arguments_of_exponentiations() {
         assert_eq!(part.range(), start..start + len);
         end = start + len;
     }
-    assert_eq!(work.power.range(), 0..numbers);
+    let results = Layout::default().output(numbers);
     let [launch] = work.launches.as_slice() else {
         panic!("one launch");
     };
     let [power, base, exponent, moduli, index, scratch, rest @ ..] = launch.arguments() else {
         panic!("ten parameters");
     };
-    assert_eq!(*power, Argument::Words(work.power));
-    assert_eq!(*base, Argument::Words(work.base));
-    assert_eq!(*exponent, Argument::Words(work.exponent));
-    assert_eq!(*moduli, Argument::Words(work.moduli));
+    assert_eq!(*power, Argument::Words(results));
+    assert_eq!(*base, Argument::Words(work.numbers[0]));
+    assert_eq!(*exponent, Argument::Words(work.numbers[1]));
+    assert_eq!(*moduli, Argument::Words(work.records));
     let expected = Argument::Indices {
-        part: work.modulus_index,
+        part: work.indices,
         count: 1001,
-        records: work.moduli,
+        records: work.records,
         size: 2 * 768 / 64,
     };
     assert_eq!(*index, expected);
@@ -85,8 +89,11 @@ fn arguments_out_of_range_are_refused() {
     let refuses = |change: fn(&mut ModExpChunk)| {
         let mut chunk = chunk();
         change(&mut chunk);
-        let call = || modexp::launch(entry, Grid::new(&entry.image, 132), &chunk);
-        refused(call)
+        let grid = Grid {
+            entry,
+            resident_blocks: 132,
+        };
+        refused(|| modexp::launch(grid, &chunk))
     };
     assert!(!refuses(|_| ()));
     assert!(refuses(|chunk| chunk.count = 0));
@@ -94,7 +101,4 @@ fn arguments_out_of_range_are_refused() {
     // With these a kernel would never end.
     assert!(refuses(|chunk| chunk.r2_bits = 320));
     assert!(refuses(|chunk| chunk.r2_bits = 1024));
-    let other = Grid::new(&self::entry(Operation::ModExp, 512).image, 132);
-    let call = || modexp::launch(entry, other, &chunk());
-    assert!(refused(call));
 }

@@ -2,8 +2,9 @@
 
 use super::super::modexp::{self, ModExpChunk};
 use super::*;
+use crate::backend::cuda::family::Grid;
 use crate::backend::cuda::runtime::launch::Argument;
-use crate::backend::cuda::runtime::module::Grid;
+use crate::backend::cuda::runtime::layout::Layout;
 use batch_modexp_core::window::Window;
 
 fn entry(bits: u32) -> &'static Entry {
@@ -62,7 +63,10 @@ fn forecasts_follow_blocks_and_clock() {
 #[test]
 fn arguments_of_exponentiations() {
     let entry = entry(768);
-    let grid = Grid::new(&entry.image, 132);
+    let grid = Grid {
+        entry,
+        resident_blocks: 132,
+    };
     let chunk = ModExpChunk {
         count: 1001,
         moduli: 7,
@@ -70,17 +74,17 @@ fn arguments_of_exponentiations() {
         r2_bits: 704,
         window: Window::new(4).unwrap(),
     };
-    let work = modexp::launch(entry, grid, &chunk);
+    let work = modexp::launch(grid, &chunk);
     let [launch] = work.launches.as_slice() else {
         panic!("one launch");
     };
     let [power, base, exponent, moduli, _, scratch, rest @ ..] = launch.arguments() else {
         panic!("ten parameters");
     };
-    assert_eq!(*power, Argument::Words(work.power));
-    assert_eq!(*base, Argument::Words(work.base));
-    assert_eq!(*exponent, Argument::Words(work.exponent));
-    assert_eq!(*moduli, Argument::Words(work.moduli));
+    assert_eq!(*power, Argument::Words(Layout::default().output(1001 * 12)));
+    assert_eq!(*base, Argument::Words(work.numbers[0]));
+    assert_eq!(*exponent, Argument::Words(work.numbers[1]));
+    assert_eq!(*moduli, Argument::Words(work.records));
     let Argument::Words(scratch) = scratch else {
         panic!("scratch is memory");
     };

@@ -4,8 +4,8 @@ use alloc::vec;
 
 use super::super::modexp::{self, ModExpChunk};
 use super::*;
+use crate::backend::cuda::family::Grid;
 use crate::backend::cuda::runtime::launch::Argument;
-use crate::backend::cuda::runtime::module::Grid;
 
 fn entry(bits: u32) -> &'static Entry {
     ENTRIES.iter().find(|entry| entry.bits == bits).unwrap()
@@ -63,7 +63,10 @@ fn results_of_all_ones_are_none() {
 #[test]
 fn arguments_of_exponentiations() {
     let entry = entry(1024);
-    let grid = Grid::new(&entry.image, 132);
+    let grid = Grid {
+        entry,
+        resident_blocks: 132,
+    };
     let chunk = ModExpChunk {
         count: 1001,
         moduli: 7,
@@ -71,7 +74,7 @@ fn arguments_of_exponentiations() {
         r2_bits: 1024,
         window: Window::new(2).unwrap(),
     };
-    let work = modexp::launch(entry, grid, &chunk);
+    let work = modexp::launch(grid, &chunk);
     let [_, _, _, _, _, scratch, rest @ ..] = work.launches[0].arguments() else {
         panic!("ten parameters");
     };
@@ -85,7 +88,7 @@ fn arguments_of_exponentiations() {
         r2_bits: 960,
         ..chunk
     };
-    let call = || modexp::launch(entry, grid, &narrow);
+    let call = || modexp::launch(grid, &narrow);
     assert!(std::panic::catch_unwind(core::panic::AssertUnwindSafe(call)).is_err());
 }
 
