@@ -14,9 +14,9 @@ use super::Cuda;
 #[cfg(test)]
 use super::Entry;
 use super::family::crt::{CrtChunk, CrtKernels, Operands};
-pub(crate) use super::family::crt::{CrtClass, CrtModulus as CrtKey};
+pub(crate) use super::family::crt::{CrtClass, CrtModulus as CrtKey, CrtShape};
 use super::family::{Grid, Work};
-use super::feed::{Feed, Feeding, Opened};
+use super::feed::{Feed, Feeding};
 use super::plan::{self, Plan};
 use super::runtime::device::Call;
 #[cfg(test)]
@@ -28,18 +28,6 @@ use super::runtime::probe::DeviceInfo;
 use super::runtime::records::{Residence, TableInUse};
 use super::runtime::slot::Slot;
 use super::words::{copy_out, write_indices};
-
-/// The public properties that all keys of a batch share.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct CrtShape {
-    /// The width of n in bits, and of both primes.
-    pub(crate) n_bits: u32,
-    pub(crate) prime_bits: u32,
-    /// An upper bound for the length of the exponents modulo p and q, in bits.
-    pub(crate) exponent_bits: u32,
-    /// e, odd and above 1.
-    pub(crate) public_exponent: u64,
-}
 
 /// Consecutive items of one key.
 pub(crate) struct CrtRun<'a> {
@@ -180,7 +168,7 @@ struct Share {
 
 impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
     type Share = Share;
-    type Chunk = Vec<Opened<F::Opened>>;
+    type Chunk = Vec<F::Opened>;
     type Error = F::Error;
 
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64> {
@@ -249,10 +237,7 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         };
         let what = CrtChunk {
             count: chunk.len(),
-            n_bits: self.shape.n_bits,
-            prime_bits: self.shape.prime_bits,
-            exponent_bits: self.shape.exponent_bits,
-            public_exponent: self.shape.public_exponent,
+            shape: self.shape,
             window: share.window,
             operands,
         };
@@ -272,9 +257,17 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         Ok(parts)
     }
 
-    fn take(&self, _: &Share, parts: Self::Chunk, _: &Range<usize>, words: &mut [u64], output: O) {
+    fn take(
+        &self,
+        _: &Share,
+        parts: Self::Chunk,
+        chunk: &Range<usize>,
+        words: &mut [u64],
+        output: O,
+    ) {
         let read = |_, _: [&_; 2], words: &_, result: &mut _| copy_out(words, result);
-        self.feed.take(parts, words, output, read);
+        let len = self.part_len(chunk.len());
+        self.feed.take(parts, len, words, output, read);
     }
 }
 
@@ -336,7 +329,7 @@ impl<'a, F> CrtBatch<'a, F> {
         &self,
         share: &Share,
         chunk: &Range<usize>,
-        parts: &[Opened<F::Opened>],
+        parts: &[F::Opened],
         work: &Work,
         input: &mut [u64],
     ) where
@@ -345,7 +338,8 @@ impl<'a, F> CrtBatch<'a, F> {
         let [first, second] = work.numbers;
         let [first, second, indices] = places(input, [first, second, work.indices]);
         let size = first.len() / chunk.len();
-        self.feed.copy(parts, [first, second], size);
+        let len = self.part_len(chunk.len());
+        self.feed.copy(parts, len, [first, second], size);
         let runs = &share.key_indices;
         let mut runs = runs[runs.partition_point(|run| run.0 <= chunk.start)..]
             .iter()

@@ -3,7 +3,6 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::mem;
 use core::ops::Range;
 
 use batch_modexp_core::Error;
@@ -45,12 +44,6 @@ pub(crate) trait Feed<O>: Sync {
     fn take(&self, opened: Self::Opened, results: &[Limb], output: O);
 }
 
-/// Items that one thread opened.
-pub(super) struct Opened<T> {
-    pub(super) len: usize,
-    numbers: T,
-}
-
 /// A feed, and the threads that call it.
 pub(super) struct Feeding<'a, F: ?Sized> {
     pub(super) feed: &'a F,
@@ -63,13 +56,14 @@ pub(super) struct Feeding<'a, F: ?Sized> {
 const COPIED_BY_ONE_THREAD: usize = 1024;
 
 impl<F: ?Sized> Feeding<'_, F> {
-    /// Opens the items of a chunk on all threads, in parts of `len` items.
+    /// Opens the items of a chunk on all threads, in parts of `len` items. The last part has the
+    /// rest.
     pub(super) fn open<O>(
         &self,
         chunk: &Range<usize>,
         len: usize,
         blinds: bool,
-    ) -> Result<Vec<Opened<F::Opened>>, F::Error>
+    ) -> Result<Vec<F::Opened>, F::Error>
     where
         F: Feed<O>,
     {
@@ -78,48 +72,37 @@ impl<F: ?Sized> Feeding<'_, F> {
             true => HostPool(None),
             false => self.threads,
         };
-        let opened = threads.map_items(starts, |start| {
-            let items = start..(start + len).min(chunk.end);
-            Ok(Opened {
-                len: items.len(),
-                numbers: self.feed.open(items, blinds)?,
-            })
-        });
-        opened.into_iter().collect()
+        let open = |start| self.feed.open(start..(start + len).min(chunk.end), blinds);
+        threads.map_items(starts, open).into_iter().collect()
     }
 
-    /// Copies the numbers of a chunk to their places, with `size` words for each number. A missing
-    /// number has no words for any item.
+    /// Copies the numbers of a chunk, opened in parts of `len` items, to their places, with `size`
+    /// words for each number. A missing number has no words for any item.
     pub(super) fn copy<O>(
         &self,
-        parts: &[Opened<F::Opened>],
-        mut places: [&mut [u64]; 2],
+        parts: &[F::Opened],
+        len: usize,
+        [firsts, seconds]: [&mut [u64]; 2],
         size: usize,
     ) where
         F: Feed<O>,
     {
-        let copies = parts.iter().map(|Opened { len, numbers }| {
-            let places = places.each_mut().map(|words| {
-                let len = (len * size).min(words.len());
-                let (head, tail) = mem::take(words).split_at_mut(len);
-                *words = tail;
-                head
-            });
-            (places, numbers)
-        });
-        let copies: Vec<_> = copies.collect();
         // Waking threads takes longer than copying a few numbers.
-        let threads = match parts.iter().map(|part| part.len).sum() {
+        let threads = match firsts.len() / size {
             0..COPIED_BY_ONE_THREAD => HostPool(None),
             _ => self.threads,
         };
-        threads.each_item(copies, |(places, numbers)| {
+        let mut seconds = seconds.chunks_mut(len * size);
+        let places = firsts.chunks_mut(len * size);
+        let places = places.map(|firsts| [firsts, seconds.next().unwrap_or_default()]);
+        let copies = parts.iter().zip(places).collect();
+        threads.each_item(copies, |(numbers, places): (_, [&mut [u64]; 2])| {
             NonTemporal::with(|stores| {
-                let [first, mut second] = places.map(|words| words.chunks_exact_mut(size));
-                for (item, place) in first.enumerate() {
+                let [firsts, mut seconds] = places.map(|words| words.chunks_exact_mut(size));
+                for (item, place) in firsts.enumerate() {
                     let numbers = self.feed.numbers(numbers, item);
                     stores.copy_in(numbers[0], place);
-                    if let Some(place) = second.next() {
+                    if let Some(place) = seconds.next() {
                         stores.copy_in(numbers[1], place);
                     }
                 }
@@ -127,13 +110,15 @@ impl<F: ?Sized> Feeding<'_, F> {
         });
     }
 
-    /// Passes the results of a chunk to the feed, on all threads, and wipes the words.
+    /// Passes the results of a chunk, opened in parts of `len` items, to the feed, on all threads,
+    /// and wipes the words.
     ///
     /// `words` has all of them. `read` makes a result from the words of an item, its index in the
     /// chunk, and its numbers.
     pub(super) fn take<O: Destination>(
         &self,
-        parts: Vec<Opened<F::Opened>>,
+        parts: Vec<F::Opened>,
+        len: usize,
         words: &mut [u64],
         output: O,
         read: impl Fn(usize, [&[Limb]; 2], &[u64], &mut [Limb]) + Sync,
@@ -141,21 +126,23 @@ impl<F: ?Sized> Feeding<'_, F> {
         F: Feed<O>,
     {
         let size = words.len() / output.len().max(1);
-        let (mut words, mut output, mut first) = (words, Some(output), 0);
-        let mut shares = Vec::with_capacity(parts.len());
-        for Opened { len, numbers } in parts {
-            let (head, tail) = mem::take(&mut words).split_at_mut(len * size);
-            words = tail;
-            let (here, rest) = match output.take() {
-                Some(output) => output.split_at(len),
-                None => unreachable!("there are as many places as items"),
-            };
-            output = Some(rest);
-            shares.push((first, numbers, head, here));
-            first += len;
-        }
-        self.threads
-            .each_item(shares, |(first, numbers, words, output)| {
+        let mut rest = Some(output);
+        let parts = parts.into_iter().zip(words.chunks_mut(len * size));
+        let shares = (0..)
+            .step_by(len)
+            .zip(parts)
+            .map(|(first, (numbers, words))| {
+                let output = rest.take().map(|rest| rest.split_at(words.len() / size));
+                let Some((output, others)) = output else {
+                    unreachable!("there are as many places as items");
+                };
+                rest = Some(others);
+                (first, numbers, words, output)
+            });
+        let shares = shares.collect();
+        self.threads.each_item(
+            shares,
+            |(first, numbers, words, output): (usize, _, &mut [u64], O)| {
                 let mut results = Secret::new(vec![Limb::ZERO; output.len() * self.limbs]);
                 let items = results.chunks_exact_mut(self.limbs);
                 for (i, (result, words)) in items.zip(words.chunks_exact_mut(size)).enumerate() {
@@ -163,6 +150,7 @@ impl<F: ?Sized> Feeding<'_, F> {
                     words.fill(0);
                 }
                 self.feed.take(numbers, &results, output);
-            });
+            },
+        );
     }
 }

@@ -19,7 +19,7 @@ use crypto_bigint::Limb;
 use super::Cuda;
 use super::family::modexp::{self, ModExpChunk};
 use super::family::{Entry, Grid, Work};
-use super::feed::{Feed, Feeding, Opened};
+use super::feed::{Feed, Feeding};
 use super::plan::{Plan, Tuning};
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
@@ -118,7 +118,7 @@ impl<'a, F: ?Sized> PowerJob<'a, F> {
         &self,
         entry: &Entry,
         moduli: &[(ModulusRef<'_>, usize)],
-        parts: &[Opened<F::Opened>],
+        parts: &[F::Opened],
         work: &Work,
         input: &mut [u64],
     ) where
@@ -127,7 +127,9 @@ impl<'a, F: ?Sized> PowerJob<'a, F> {
         let [base, exponent] = work.numbers;
         let parts_of_input = [base, exponent, work.indices, work.records];
         let [bases, exponents, indices, records] = places(input, parts_of_input);
-        self.feed.copy(parts, [bases, exponents], entry.words());
+        let size = entry.words();
+        self.feed
+            .copy(parts, OPENED_AT_A_TIME, [bases, exponents], size);
         write_moduli(entry, moduli, [indices, records], self.feed.threads);
     }
 
@@ -152,7 +154,7 @@ impl<'a, F: ?Sized> PowerJob<'a, F> {
 
 impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
     type Share = Share;
-    type Chunk = Vec<Opened<F::Opened>>;
+    type Chunk = Vec<F::Opened>;
     type Error = F::Error;
 
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64> {
@@ -218,7 +220,7 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
             true => self.compute_on_host(items.start + item, numbers, power),
             false => copy_out(words, power),
         };
-        self.feed.take(parts, words, output, read);
+        self.feed.take(parts, OPENED_AT_A_TIME, words, output, read);
     }
 }
 

@@ -51,8 +51,12 @@ pub(crate) struct CrtClass {
 impl CrtClass {
     /// All kernels of the class.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &'static Entry> {
-        let others = [self.recombine, self.join, self.blind];
-        self.halves.iter().copied().chain(others)
+        self.halves.iter().copied().chain(self.short())
+    }
+
+    /// The kernels beside those for the half exponentiations.
+    fn short(&self) -> [&'static Entry; 3] {
+        [self.recombine, self.join, self.blind]
     }
 
     /// All classes.
@@ -89,9 +93,7 @@ impl CrtClass {
     /// Whether a device can run the class.
     pub(crate) fn runs_on(&self, device: &DeviceInfo) -> bool {
         self.halves.iter().any(|entry| entry.runs_on(device))
-            && self.recombine.runs_on(device)
-            && self.join.runs_on(device)
-            && self.blind.runs_on(device)
+            && self.short().iter().all(|entry| entry.runs_on(device))
     }
 
     /// The kind of the records of its moduli: p, q, their exponents, qInv and two constants, n and
@@ -156,18 +158,24 @@ pub(crate) enum Operands {
     Blinded,
 }
 
+/// The public properties that all keys of a batch share.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct CrtShape {
+    /// The width of n in bits, and of both primes: also those of their Montgomery parameters.
+    pub(crate) n_bits: u32,
+    pub(crate) prime_bits: u32,
+    /// An upper bound for the length of the exponents modulo p and q, in bits.
+    pub(crate) exponent_bits: u32,
+    /// e, odd and above 1.
+    pub(crate) public_exponent: u64,
+}
+
 /// A chunk of products of powers modulo n. All fields are public.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CrtChunk {
     /// The number of instances, at least 1.
     pub(crate) count: usize,
-    /// The widths of the Montgomery parameters of n and of its factors.
-    pub(crate) n_bits: u32,
-    pub(crate) prime_bits: u32,
-    /// An upper bound for the lengths of both exponents, in bits.
-    pub(crate) exponent_bits: u32,
-    /// e, odd and above 1.
-    pub(crate) public_exponent: u64,
+    pub(crate) shape: CrtShape,
     pub(crate) window: Window,
     pub(crate) operands: Operands,
 }
@@ -176,12 +184,7 @@ impl CrtKernels {
     /// Lays out a chunk in memory, and makes its launches.
     pub(crate) fn exponentiate(&self, chunk: &CrtChunk) -> Work {
         check(self, chunk);
-        let CrtChunk {
-            count,
-            n_bits,
-            prime_bits,
-            ..
-        } = *chunk;
+        let CrtChunk { count, shape, .. } = *chunk;
         let words = self.halves.entry.words();
         let blocks = self.halves.blocks(2 * count);
         let len = 2 * words * count;
@@ -220,8 +223,8 @@ impl CrtKernels {
             index,
             Argument::Words(scratch),
             Argument::U32(count as u32),
-            Argument::U32(chunk.exponent_bits),
-            Argument::U32(prime_bits),
+            Argument::U32(shape.exponent_bits),
+            Argument::U32(shape.prime_bits),
             Argument::U32(chunk.window.bits()),
         ];
         let recombine_arguments = vec![
@@ -230,7 +233,7 @@ impl CrtKernels {
             records,
             index,
             Argument::U32(count as u32),
-            Argument::U32(prime_bits),
+            Argument::U32(shape.prime_bits),
         ];
         let join_arguments = vec![
             Argument::Words(product),
@@ -240,7 +243,7 @@ impl CrtKernels {
             records,
             index,
             Argument::U32(count as u32),
-            Argument::U32(n_bits),
+            Argument::U32(shape.n_bits),
         ];
         let short = |grid: Grid, arguments| {
             // SAFETY: these are the parameters of `rsa_BITS_garner`, `rsa_BITS_join` and
@@ -257,9 +260,9 @@ impl CrtKernels {
                 Argument::Words(second),
                 records,
                 index,
-                Argument::U64(chunk.public_exponent - 1),
+                Argument::U64(shape.public_exponent - 1),
                 Argument::U32(count as u32),
-                Argument::U32(n_bits),
+                Argument::U32(shape.n_bits),
             ];
             launches.push(short(self.blind, blind_arguments));
         }
@@ -294,16 +297,16 @@ fn check(kernels: &CrtKernels, chunk: &CrtChunk) {
     check_operation(join, Operation::CrtJoin);
     check_operation(blind, Operation::CrtBlind);
     check_count(chunk.count);
-    check_r2_bits(halves, chunk.prime_bits);
-    check_r2_bits(recombine, chunk.prime_bits);
-    check_r2_bits(join, chunk.n_bits);
-    check_r2_bits(blind, chunk.n_bits);
+    check_r2_bits(halves, chunk.shape.prime_bits);
+    check_r2_bits(recombine, chunk.shape.prime_bits);
+    check_r2_bits(join, chunk.shape.n_bits);
+    check_r2_bits(blind, chunk.shape.n_bits);
     assert!(
-        chunk.exponent_bits <= halves.bits,
+        chunk.shape.exponent_bits <= halves.bits,
         "the exponents are too long"
     );
     assert!(
-        chunk.public_exponent > 1 && chunk.public_exponent % 2 == 1,
+        chunk.shape.public_exponent > 1 && chunk.shape.public_exponent % 2 == 1,
         "the public exponent is none"
     );
     let words = halves.words();

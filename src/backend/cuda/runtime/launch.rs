@@ -4,7 +4,6 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::ffi::c_void;
 use core::ops::Range;
 use core::ptr;
 
@@ -114,17 +113,19 @@ impl Launch {
     ) -> Result<(), DriverError> {
         let kernel = loaded.kernel(self.image);
         kernel.context().bind_to_thread()?;
+        // All hosts of CUDA are little-endian: the first half of a value is its `u32`.
         let values = self.arguments.iter().map(|argument| match argument {
             Argument::Words(part)
             | Argument::Indices { part, .. }
-            | Argument::RecordIndices { part, .. } => Value::U64(addresses.of(*part)),
-            Argument::Records(_) => Value::U64(loaded.records().address()),
-            Argument::Record { index, .. } => Value::U64(loaded.records().address_of(*index)),
-            Argument::U32(number) => Value::U32(*number),
-            Argument::U64(number) => Value::U64(*number),
+            | Argument::RecordIndices { part, .. } => addresses.of(*part),
+            Argument::Records(_) => loaded.records().address(),
+            Argument::Record { index, .. } => loaded.records().address_of(*index),
+            Argument::U32(number) => u64::from(*number),
+            Argument::U64(number) => *number,
         });
-        let values: Vec<_> = values.collect();
-        let mut pointers: Vec<_> = values.iter().map(Value::pointer).collect();
+        let mut values: Vec<u64> = values.collect();
+        let values = values.iter_mut();
+        let mut pointers: Vec<_> = values.map(|value| ptr::from_mut(value).cast()).collect();
         // SAFETY: the driver copies the arguments before it returns, and does not write to them.
         // The maker of the launch guarantees what the kernel does with them, and the caller
         // guarantees the buffers.
@@ -158,22 +159,6 @@ impl Loaded {
     pub(super) fn records(&self) -> &HeldRecords {
         let records = self.records.as_ref();
         records.expect("a launch with records has their table")
-    }
-}
-
-/// The value of a parameter in the form that the driver reads.
-enum Value {
-    U32(u32),
-    U64(u64),
-}
-
-impl Value {
-    /// The address that the driver reads the value from.
-    fn pointer(&self) -> *mut c_void {
-        match self {
-            Self::U32(number) => (&raw const *number).cast_mut().cast(),
-            Self::U64(number) => (&raw const *number).cast_mut().cast(),
-        }
     }
 }
 

@@ -28,10 +28,12 @@ fn kernels(class: &CrtClass) -> CrtKernels {
 fn chunk() -> CrtChunk {
     CrtChunk {
         count: 101,
-        n_bits: 1472,
-        prime_bits: 768,
-        exponent_bits: 736,
-        public_exponent: 65537,
+        shape: CrtShape {
+            n_bits: 1472,
+            prime_bits: 768,
+            exponent_bits: 736,
+            public_exponent: 65537,
+        },
         window: Window::new(5).unwrap(),
         operands: Operands::Same,
     }
@@ -199,12 +201,12 @@ fn arguments_out_of_range_are_refused() {
     };
     assert!(!refuses(|_| ()));
     assert!(refuses(|chunk| chunk.count = 0));
-    assert!(refuses(|chunk| chunk.n_bits = 704));
-    assert!(refuses(|chunk| chunk.prime_bits = 384));
-    assert!(refuses(|chunk| chunk.prime_bits = 832));
-    assert!(refuses(|chunk| chunk.exponent_bits = 769));
-    assert!(refuses(|chunk| chunk.public_exponent = 1));
-    assert!(refuses(|chunk| chunk.public_exponent = 4));
+    assert!(refuses(|chunk| chunk.shape.n_bits = 704));
+    assert!(refuses(|chunk| chunk.shape.prime_bits = 384));
+    assert!(refuses(|chunk| chunk.shape.prime_bits = 832));
+    assert!(refuses(|chunk| chunk.shape.exponent_bits = 769));
+    assert!(refuses(|chunk| chunk.shape.public_exponent = 1));
+    assert!(refuses(|chunk| chunk.shape.public_exponent = 4));
     let swapped = |change: fn(&mut CrtKernels)| {
         let mut kernels = kernels(&class);
         change(&mut kernels);
