@@ -195,12 +195,9 @@ impl Auto {
         };
         let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let count = threads.unwrap_or(cores);
-        let reason = match (threads, count.get()) {
-            (None, 1) => alloc::format!("{no_gpu}{why}, one thread (one for each core)"),
-            (None, _) => alloc::format!("{no_gpu}{why}, {count} threads (one for each core)"),
-            (Some(_), 1) => alloc::format!("{no_gpu}{why}, one thread (as asked)"),
-            (Some(_), _) => alloc::format!("{no_gpu}{why}, {count} threads (as asked)"),
-        };
+        let why_as_many = threads.map_or("one for each core", |_| AS_ASKED);
+        let threads = count_of(count.get());
+        let reason = alloc::format!("{no_gpu}{why}, {threads} ({why_as_many})");
         let cpu = Cpu::with_engine(engine, count)?;
         Ok(Self::new_with(Chosen::Cpu(cpu), reason))
     }
@@ -245,7 +242,9 @@ impl Auto {
         match self.chosen() {
             Chosen::Cpu(cpu) => name_of(cpu),
             #[cfg(feature = "cuda")]
-            Chosen::Both(both) => gpus::name(both.cuda()),
+            Chosen::Both(both) if !both.cuda().is_over() => "cuda",
+            #[cfg(feature = "cuda")]
+            Chosen::Both(both) => name_of(both.cuda().host()),
         }
     }
 
@@ -254,7 +253,8 @@ impl Auto {
     pub fn reason(&self) -> &str {
         #[cfg(feature = "cuda")]
         if let Some(cuda) = self.chosen.gpus().filter(|cuda| cuda.is_over()) {
-            return self.without_gpu.get_or_init(|| gpus::why_over(cuda));
+            let why = || gpus::why_without_gpu(cuda.lost(), cuda.host_threads());
+            return self.without_gpu.get_or_init(why);
         }
         &self.reason
     }
@@ -274,6 +274,14 @@ fn name_of(cpu: &Cpu) -> &'static str {
     match cpu.name() {
         "serial" if cpu.threads() > 1 => "parallel",
         name => name,
+    }
+}
+
+/// A number of threads in words.
+fn count_of(threads: usize) -> String {
+    match threads {
+        1 => "one thread".into(),
+        _ => alloc::format!("{threads} threads"),
     }
 }
 

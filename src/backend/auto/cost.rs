@@ -46,11 +46,8 @@ impl Model {
 #[derive(Debug, Default)]
 pub(crate) struct Costs(Mutex<BTreeMap<(Shape, u32), Factors>>);
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Factors {
-    cpu: Factor,
-    gpu: Factor,
-}
+/// The factor of each [`Side`].
+type Factors = [Factor; 2];
 
 /// Measured time divided by estimated time.
 #[derive(Clone, Copy, Debug, Default)]
@@ -87,20 +84,20 @@ impl Costs {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let nearest = nearest(&all, shape, count);
         let factors = all.entry((shape, size_class(count))).or_default();
-        let value = |side| factors.of(side).value();
-        let time = |side| model.of(side) * value(side).unwrap_or(nearest.value(side));
+        let value = |side| factors[side as usize].value();
+        let time = |side| model.of(side) * value(side).unwrap_or(nearest[side as usize]);
         let (cpu, gpu) = (time(Side::Cpu), time(Side::Gpu));
         let (faster, slower) = match cpu <= gpu {
             true => (Side::Cpu, Side::Gpu),
             false => (Side::Gpu, Side::Cpu),
         };
         let is_close = time(slower) <= MAX_TRIAL_RATIO * time(faster);
-        let tries = factors.of(slower).count;
+        let tries = factors[slower as usize].count;
         // A slow first measurement does not end a try.
         if tries < MIN_MEASUREMENTS && (is_close || tries > 0) {
             return slower;
         }
-        for measured in &mut factors.of_mut(slower).last {
+        for measured in &mut factors[slower as usize].last {
             *measured *= DECAY;
         }
         faster
@@ -109,8 +106,8 @@ impl Costs {
     /// The side that the estimates favour, without trying the other one.
     pub(crate) fn predict(&self, shape: Shape, count: usize, model: Model) -> Side {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let nearest = nearest(&all, shape, count);
-        match model.cpu * nearest.value(Side::Cpu) <= model.gpu * nearest.value(Side::Gpu) {
+        let [cpu, gpu] = nearest(&all, shape, count);
+        match model.cpu * cpu <= model.gpu * gpu {
             true => Side::Cpu,
             false => Side::Gpu,
         }
@@ -127,9 +124,7 @@ impl Costs {
     ) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let factors = all.entry((shape, size_class(count))).or_default();
-        factors
-            .of_mut(side)
-            .record(seconds / model.of(side).max(1e-9));
+        factors[side as usize].record(seconds / model.of(side).max(1e-9));
     }
 }
 
@@ -153,41 +148,17 @@ impl Factor {
     }
 }
 
-impl Factors {
-    fn of(&self, side: Side) -> &Factor {
-        match side {
-            Side::Cpu => &self.cpu,
-            Side::Gpu => &self.gpu,
-        }
-    }
-
-    fn of_mut(&mut self, side: Side) -> &mut Factor {
-        match side {
-            Side::Cpu => &mut self.cpu,
-            Side::Gpu => &mut self.gpu,
-        }
-    }
-
-    fn value(&self, side: Side) -> f64 {
-        self.of(side).value().unwrap_or(1.0)
-    }
-}
-
-/// The factors of the nearest measured sizes, for each side separately.
-fn nearest(all: &BTreeMap<(Shape, u32), Factors>, shape: Shape, count: usize) -> Factors {
+/// The values of the nearest measured sizes, for each side separately; 1 without any.
+fn nearest(all: &BTreeMap<(Shape, u32), Factors>, shape: Shape, count: usize) -> [f64; 2] {
     let class = size_class(count);
-    let of_shape = || all.range((shape, 0)..=(shape, u32::MAX));
-    let side = |side: Side| {
-        let is_near = |other: u32| other.abs_diff(class) <= MAX_DISTANCE;
-        let measured = of_shape()
-            .filter(|((_, other), factors)| is_near(*other) && factors.of(side).count > 0);
-        let nearest = measured.min_by_key(|((_, other), _)| other.abs_diff(class));
-        nearest.map_or(Factor::default(), |(_, factors)| *factors.of(side))
-    };
-    Factors {
-        cpu: side(Side::Cpu),
-        gpu: side(Side::Gpu),
-    }
+    let near = (shape, class.saturating_sub(MAX_DISTANCE))..=(shape, class + MAX_DISTANCE);
+    [Side::Cpu, Side::Gpu].map(|side| {
+        let measured = all.range(near.clone()).filter_map(|((_, other), factors)| {
+            Some((other.abs_diff(class), factors[side as usize].value()?))
+        });
+        let nearest = measured.min_by_key(|(distance, _)| *distance);
+        nearest.map_or(1.0, |(_, value)| value)
+    })
 }
 
 /// The size in half octaves, rounded.

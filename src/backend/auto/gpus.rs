@@ -6,7 +6,7 @@ use core::num::NonZeroUsize;
 
 use batch_modexp_core::{Error, Unavailable};
 
-use super::{AS_ASKED, Auto, Both, Chosen, name_of};
+use super::{AS_ASKED, Auto, Both, Chosen, count_of, name_of};
 use crate::backend::Cuda;
 use crate::backend::cuda::{Calibration, CalibrationFault, DeviceInfo, LostDevice, plan};
 
@@ -122,34 +122,16 @@ fn start<T>(
     }
 }
 
-/// The name of the backend that computes while the GPUs can be used, or after.
-pub(super) fn name(cuda: &Cuda) -> &'static str {
-    match cuda.is_over() {
-        true => name_of(cuda.host()),
-        false => "cuda",
-    }
-}
-
 /// The reason for using the processor in place of GPUs: all are lost, or this is a forked child.
-fn why_without_gpu(lost: &[LostDevice], threads: usize) -> String {
-    let lost = lost
-        .iter()
-        .map(|LostDevice { ordinal, error }| alloc::format!("device {ordinal}: {error}"));
-    let lost: Vec<_> = lost.collect();
+pub(super) fn why_without_gpu(lost: impl Iterator<Item = LostDevice>, threads: usize) -> String {
+    let lost: Vec<_> = lost
+        .map(|LostDevice { ordinal, error }| alloc::format!("device {ordinal}: {error}"))
+        .collect();
     let what = match lost.as_slice() {
         [] => String::from("GPUs cannot be used in a forked child"),
         lost => alloc::format!("all GPUs are lost ({})", lost.join(", ")),
     };
-    match threads {
-        1 => alloc::format!("{what}, one thread"),
-        _ => alloc::format!("{what}, {threads} threads"),
-    }
-}
-
-/// The reason for using the processor in place of these GPUs.
-pub(super) fn why_over(cuda: &Cuda) -> String {
-    let lost: Vec<_> = cuda.lost().collect();
-    why_without_gpu(&lost, cuda.host_threads())
+    alloc::format!("{what}, {}", count_of(threads))
 }
 
 #[cfg(test)]
@@ -165,12 +147,12 @@ mod tests {
             error: String::from("CUDA_ERROR_ECC_UNCORRECTABLE"),
         });
         assert_eq!(
-            why_without_gpu(&lost, 8),
+            why_without_gpu(lost.into_iter(), 8),
             "all GPUs are lost (device 3: CUDA_ERROR_ECC_UNCORRECTABLE, device 5: \
              CUDA_ERROR_ECC_UNCORRECTABLE), 8 threads"
         );
         assert_eq!(
-            why_without_gpu(&[], 1),
+            why_without_gpu([].into_iter(), 1),
             "GPUs cannot be used in a forked child, one thread"
         );
     }

@@ -122,16 +122,13 @@ impl Cuda {
         exponent_bits: u32,
         max_bytes: usize,
     ) -> Result<CudaFixedBase<U>, Error> {
-        // The least table of the host also checks the base.
-        let host = |bits, max_bytes| self.host.fixed_base(base, params, bits, max_bytes);
-        host(0, usize::MAX)?;
         let inputs = Inputs {
             base,
             inverse: None,
             params,
             exponent_bits,
         };
-        self.table(&inputs, max_bytes, host)
+        self.table(&inputs, max_bytes)
     }
 
     /// Makes a table for signed exponents, in two's complement of `exponent_bits` bits. `inverse`
@@ -149,18 +146,13 @@ impl Cuda {
         exponent_bits: u32,
         max_bytes: usize,
     ) -> Result<CudaFixedBase<U>, Error> {
-        let host = |bits, max_bytes| {
-            self.host
-                .signed_fixed_base(base, inverse, params, bits, max_bytes)
-        };
-        host(0, usize::MAX)?;
         let inputs = Inputs {
             base,
             inverse: Some(inverse),
             params,
             exponent_bits,
         };
-        self.table(&inputs, max_bytes, host)
+        self.table(&inputs, max_bytes)
     }
 
     /// Writes `base ^ (exponents[i] mod 2^exponent_bits) mod modulus` to `out[i]`, the canonical
@@ -230,8 +222,16 @@ impl Cuda {
         &self,
         inputs: &Inputs<'_, U>,
         max_bytes: usize,
-        host: impl FnOnce(u32, usize) -> Result<FixedBase<U>, Error>,
     ) -> Result<CudaFixedBase<U>, Error> {
+        let (base, params) = (inputs.base, inputs.params);
+        let host = |bits, max_bytes| match inputs.inverse {
+            None => self.host.fixed_base(base, params, bits, max_bytes),
+            Some(inverse) => self
+                .host
+                .signed_fixed_base(base, inverse, params, bits, max_bytes),
+        };
+        // The least table of the host also checks the base.
+        host(0, usize::MAX)?;
         self.devices.check()?;
         let zero = U::zero_like(inputs.params.modulus().as_ref());
         let found = match self.fixed_kernels(width(&zero), inputs.exponent_bits) {

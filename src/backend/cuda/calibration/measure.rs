@@ -60,12 +60,14 @@ pub(super) fn costs(cuda: &Cuda, device: &Device, widths: &[u32]) -> Result<Cost
         let multiprocessors = device.info().multiprocessors().max(1) as usize;
         let blocks = grid.resident_instances() / per_block;
         let blocks_each = (blocks / multiprocessors).max(1) as u64;
+        let (alone, besides) = one.whole()?;
+        let (shared, _) = full.whole()?;
         let times = BlockCosts {
-            alone_ns: one.whole()?.max(1),
-            shared_ns: (full.whole()? / blocks_each).max(1),
+            alone_ns: alone.max(1),
+            shared_ns: (shared / blocks_each).max(1),
         };
         costs.kernels.insert(key, times);
-        calls.push(one.besides_the_kernel()?);
+        calls.push(besides);
     }
     calls.sort_unstable();
     let median = calls.get(calls.len() / 2);
@@ -84,15 +86,15 @@ struct Measurement<'a> {
 
 impl Measurement<'_> {
     /// The time of the kernel in nanoseconds, with exponents as long as its numbers and the best
-    /// window for them.
+    /// window for them, and the time of a call besides.
     ///
     /// All digits take equally long, so the times of two lengths give those of all others.
-    fn whole(&self) -> Result<u64, Error> {
+    fn whole(&self) -> Result<(u64, Duration), Error> {
         let bits = self.entry.bits;
         let digit = self.window().bits();
         let short = (FEWEST_DIGITS * digit).min(bits);
         self.run(short)?;
-        let of_short = self.fastest(short)?.as_secs_f64();
+        let (of_short, besides) = self.fastest(short)?;
         let most = RUN.as_secs_f64() / of_short.max(1e-9) * f64::from(short);
         let most = (most as u32).max(2 * short).min(bits);
         // Whole digits, except for the full length.
@@ -101,40 +103,35 @@ impl Measurement<'_> {
         } else {
             bits
         };
-        if long == short {
-            return Ok(nanoseconds(&Duration::from_secs_f64(of_short)));
+        let mut whole = of_short;
+        if long > short {
+            let (of_long, _) = self.fastest(long)?;
+            let digits = |bits: u32| f64::from(bits.div_ceil(digit));
+            let each = (of_long - of_short).max(0.0) / (digits(long) - digits(short));
+            whole = of_long + each * (digits(bits) - digits(long));
         }
-        let of_long = self.fastest(long)?.as_secs_f64();
-        let digits = |bits: u32| f64::from(bits.div_ceil(digit));
-        let each = (of_long - of_short).max(0.0) / (digits(long) - digits(short));
-        let whole = of_long + each * (digits(bits) - digits(long));
-        Ok(nanoseconds(&Duration::from_secs_f64(whole)))
+        Ok((nanoseconds(&Duration::from_secs_f64(whole)), besides))
     }
 
-    fn fastest(&self, exponent_bits: u32) -> Result<Duration, Error> {
-        let mut fastest = self.run(exponent_bits)?.kernel;
-        for _ in 1..RUNS {
-            fastest = fastest.min(self.run(exponent_bits)?.kernel);
-        }
-        Ok(fastest)
-    }
-
-    /// The time of a call with short exponents, less that of the kernel.
-    fn besides_the_kernel(&self) -> Result<Duration, Error> {
-        let short = FEWEST_DIGITS * self.window().bits();
-        let mut least = Duration::MAX;
+    /// The shortest times of the kernel, in seconds, and of a call besides.
+    fn fastest(&self, exponent_bits: u32) -> Result<(f64, Duration), Error> {
+        let mut fastest = Run {
+            kernel: Duration::MAX,
+            besides: Duration::MAX,
+        };
         for _ in 0..RUNS {
-            let run = self.run(short.min(self.entry.bits))?;
-            least = least.min(run.call.saturating_sub(run.kernel));
+            let run = self.run(exponent_bits)?;
+            fastest.kernel = fastest.kernel.min(run.kernel);
+            fastest.besides = fastest.besides.min(run.besides);
         }
-        Ok(least)
+        Ok((fastest.kernel.as_secs_f64(), fastest.besides))
     }
 
     fn warm_up(&self) -> Result<(), Error> {
         let mut left = WARM_UP;
         while !left.is_zero() {
             let run = self.run(FEWEST_DIGITS * self.window().bits())?;
-            left = left.saturating_sub(run.call);
+            left = left.saturating_sub(run.kernel + run.besides);
         }
         Ok(())
     }
@@ -158,15 +155,15 @@ impl Measurement<'_> {
         let timing = self.cuda.devices.run_on(self.device, &job, &mut out[..])?;
         Ok(Run {
             kernel: timing.kernel,
-            call: started.elapsed(),
+            besides: started.elapsed().saturating_sub(timing.kernel),
         })
     }
 }
 
-/// The times of a launch.
+/// The times of a kernel, and of its call besides.
 struct Run {
     kernel: Duration,
-    call: Duration,
+    besides: Duration,
 }
 
 /// Fixed operands that look random.
