@@ -10,17 +10,15 @@ use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
 use cudarc::driver::DriverError;
 
-use super::Cuda;
 #[cfg(test)]
-use super::Entry;
+pub(crate) use self::tests::{ChangeInputs, Injection, Tampering};
+use super::Cuda;
 use super::family::crt::{CrtChunk, CrtKernels, Operands};
 pub(crate) use super::family::crt::{CrtClass, CrtModulus as CrtKey, CrtShape};
 use super::family::{Grid, Work};
 use super::feed::{Feed, Feeding};
 use super::plan::{self, Plan};
 use super::runtime::device::Call;
-#[cfg(test)]
-use super::runtime::injection::InjectionPoint;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::places;
 use super::runtime::pipeline::{ChunkLens, Destination, Job, Stop, Timing};
@@ -69,29 +67,6 @@ impl Cuda {
         self.devices.run(&batch, output)
     }
 
-    /// Like [`run_crt`](Self::run_crt), with changes to the batch on its way to a device.
-    #[cfg(test)]
-    pub(crate) fn run_tampered_crt<O: Destination, F: Feed<O>>(
-        &self,
-        class: CrtClass,
-        shape: CrtShape,
-        runs: &[CrtRun<'_>],
-        feed: &F,
-        output: O,
-        tampering: Tampering<'_>,
-    ) -> Result<Timing, F::Error> {
-        let mut batch = CrtBatch::new(self, class, shape, runs, feed);
-        if let Some(family) = tampering.halves_by {
-            let by_it = |entry: &&Entry| entry.image.key.family == family;
-            batch.class.halves.retain(by_it);
-        }
-        batch.tampering = tampering;
-        if tampering.loses_first_device {
-            self.inject_losses(1, "CUDA_ERROR_TEST");
-        }
-        self.devices.run(&batch, output)
-    }
-
     /// The kernels for exponentiations modulo numbers of `n_bits` bits with two factors of
     /// `prime_bits` bits. `None` if no device has them.
     pub(crate) fn crt_class(&self, n_bits: u32, prime_bits: u32) -> Option<CrtClass> {
@@ -118,30 +93,6 @@ impl Cuda {
         })
     }
 }
-
-/// Changes that tests make to a batch.
-#[cfg(test)]
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Tampering<'a> {
-    /// Changes the inputs of each chunk on their way to the device: the words of the first numbers,
-    /// and the key indices, two to a word.
-    pub(crate) inputs: Option<ChangeInputs<'a>>,
-    /// The only family whose kernels may compute the halves.
-    pub(crate) halves_by: Option<&'a str>,
-    /// Whether the first device is lost before the batch begins.
-    pub(crate) loses_first_device: bool,
-    /// Changes the memory of each chunk on the device, between launches.
-    pub(crate) injection: Option<&'a Injection>,
-}
-
-/// See [`Tampering::inputs`].
-#[cfg(test)]
-pub(crate) type ChangeInputs<'a> = &'a (dyn Fn([&mut [u64]; 2]) + Sync);
-
-/// See [`Tampering::injection`]. Gets the items of the chunk.
-#[cfg(test)]
-pub(crate) type Injection =
-    alloc::sync::Arc<dyn Fn(&Range<usize>, &InjectionPoint<'_>) + Send + Sync>;
 
 struct CrtBatch<'a, F> {
     class: CrtClass,
@@ -355,3 +306,6 @@ impl<'a, F> CrtBatch<'a, F> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

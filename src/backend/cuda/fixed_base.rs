@@ -1,7 +1,6 @@
 //! Powers of one base by a table on the devices.
 
-mod entries;
-mod powers;
+mod jobs;
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -15,8 +14,7 @@ use batch_modexp_core::{BatchFixedBaseExp as _, Error, FixedBase};
 use crypto_bigint::Unsigned;
 use crypto_bigint::modular::MontyParams;
 
-use self::entries::Entries;
-use self::powers::FixedJob;
+use self::jobs::{Entries, FixedJob};
 use super::Cuda;
 use super::family::fixed::{ENTRIES, TableShape, WINDOW_BITS};
 use super::family::{self, Entry, Operation};

@@ -13,7 +13,6 @@ pub(crate) mod launch;
 pub(crate) mod layout;
 pub(crate) mod module;
 pub(crate) mod pipeline;
-mod pool;
 pub(crate) mod probe;
 // Only RSA keeps records.
 #[cfg(all(test, feature = "rsa"))]

@@ -1,14 +1,12 @@
 //! Copies limbs to words in buffers and back, on many threads for large batches.
+#![allow(unsafe_code)]
 
 use alloc::vec::Vec;
 use core::convert::Infallible;
+use core::marker::PhantomData;
 
 use batch_modexp_cpu::Workers;
 use crypto_bigint::Limb;
-
-pub(crate) use non_temporal::NonTemporal;
-
-mod non_temporal;
 
 /// Numbers that a thread copies at a time. Waking a thread takes longer than copying fewer. With
 /// more, some threads would have nothing left while others copy their last numbers.
@@ -127,6 +125,57 @@ fn write_limbs(limbs: &[Limb], words: &mut [u64], store: impl Fn(&mut u64, u64))
     }
 }
 
+/// Writes numbers with stores that bypass the caches (non-temporal stores: Intel SDM, volume 1,
+/// 10.4.6.2). It borrows their places, so that nothing reads them before they are in memory.
+///
+/// The host writes the inputs of a chunk once, and only the device reads them, from memory. An
+/// ordinary store first loads the line into a cache, and evicts other data. The device waits for
+/// its first chunks while they are being written (docs/log/performance-gpu-log.md, "Past the
+/// caches").
+///
+/// It is not `Send`, because a fence only orders the stores of its own thread. The pointer ensures
+/// that.
+pub(crate) struct NonTemporal<'w>(PhantomData<(&'w mut [u64], *mut ())>);
+
+impl<'w> NonTemporal<'w> {
+    /// Runs `write`, which writes numbers. All stores are complete when this returns.
+    pub(crate) fn with<R>(write: impl FnOnce(&mut Self) -> R) -> R {
+        // Dropped, with its fence, even if `write` panics.
+        let mut stores = Self(PhantomData);
+        write(&mut stores)
+    }
+
+    /// Copies `limbs` to `words`, with zeros above.
+    pub(crate) fn copy_in(&mut self, limbs: &[Limb], words: &'w mut [u64]) {
+        write_limbs(limbs, words, store);
+    }
+}
+
+impl Drop for NonTemporal<'_> {
+    /// Orders the stores before later ones, such as those that announce the numbers to other
+    /// threads and the device.
+    fn drop(&mut self) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: all processors of this architecture have SSE.
+        unsafe {
+            core::arch::x86_64::_mm_sfence();
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn store(place: &mut u64, word: u64) {
+    // SAFETY: the place is that of a word, and all processors of this architecture have SSE2. A
+    // fence precedes every other access: the place is borrowed until this thread drops the
+    // `NonTemporal`, which executes one.
+    unsafe { core::arch::x86_64::_mm_stream_si64(core::ptr::from_mut(place).cast(), word as i64) };
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn store(place: &mut u64, word: u64) {
+    *place = word;
+}
+
 /// Copies the low part of `words` to `limbs`.
 pub(crate) fn copy_out(words: &[u64], limbs: &mut [Limb]) {
     if LIMBS_PER_WORD == 1 {
@@ -214,6 +263,17 @@ mod tests {
             let panicking = || threads.each_item(vec![1, 2, 3], |i| assert!(i != 2));
             let panic = std::panic::catch_unwind(core::panic::AssertUnwindSafe(panicking));
             assert!(panic.is_err());
+        }
+    }
+
+    #[test]
+    fn numbers_are_as_by_ordinary_stores() {
+        let limbs = [1, 2, 3, 4, 5].map(|i| Limb(Limb::MAX.0 - i));
+        for len in [0, 1, 5, 8] {
+            let [mut expected, mut words] = [7; 2].map(|word| vec![word; len]);
+            copy_in(&limbs, &mut expected);
+            NonTemporal::with(|stores| stores.copy_in(&limbs, &mut words));
+            assert_eq!(words, expected);
         }
     }
 }

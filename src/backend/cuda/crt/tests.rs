@@ -1,0 +1,50 @@
+//! Faults for the tests of callers.
+
+use super::*;
+use crate::backend::cuda::Entry;
+use crate::backend::cuda::runtime::injection::InjectionPoint;
+
+impl Cuda {
+    /// Like [`run_crt`](Self::run_crt), with changes to the batch on its way to a device.
+    pub(crate) fn run_tampered_crt<O: Destination, F: Feed<O>>(
+        &self,
+        class: CrtClass,
+        shape: CrtShape,
+        runs: &[CrtRun<'_>],
+        feed: &F,
+        output: O,
+        tampering: Tampering<'_>,
+    ) -> Result<Timing, F::Error> {
+        let mut batch = CrtBatch::new(self, class, shape, runs, feed);
+        if let Some(family) = tampering.halves_by {
+            let by_it = |entry: &&Entry| entry.image.key.family == family;
+            batch.class.halves.retain(by_it);
+        }
+        batch.tampering = tampering;
+        if tampering.loses_first_device {
+            self.inject_losses(1, "CUDA_ERROR_TEST");
+        }
+        self.devices.run(&batch, output)
+    }
+}
+
+/// Changes that tests make to a batch.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Tampering<'a> {
+    /// Changes the inputs of each chunk on their way to the device: the words of the first numbers,
+    /// and the key indices, two to a word.
+    pub(crate) inputs: Option<ChangeInputs<'a>>,
+    /// The only family whose kernels may compute the halves.
+    pub(crate) halves_by: Option<&'a str>,
+    /// Whether the first device is lost before the batch begins.
+    pub(crate) loses_first_device: bool,
+    /// Changes the memory of each chunk on the device, between launches.
+    pub(crate) injection: Option<&'a Injection>,
+}
+
+/// See [`Tampering::inputs`].
+pub(crate) type ChangeInputs<'a> = &'a (dyn Fn([&mut [u64]; 2]) + Sync);
+
+/// See [`Tampering::injection`]. Gets the items of the chunk.
+pub(crate) type Injection =
+    alloc::sync::Arc<dyn Fn(&Range<usize>, &InjectionPoint<'_>) + Send + Sync>;
