@@ -17,6 +17,9 @@
 //! }
 //! ```
 
+// Only RSA has chunks of several launches, blinding and errors of a batch.
+#![cfg_attr(not(feature = "rsa"), allow(dead_code))]
+
 mod calibration;
 #[cfg(feature = "rsa")]
 pub(crate) mod crt;
@@ -45,9 +48,10 @@ use self::words::HostPool;
 
 pub use self::calibration::Calibration;
 pub(crate) use self::calibration::ProcessorCosts;
+pub use self::family::widths;
 pub use self::fixed_base::CudaFixedBase;
 use self::plan::Plan;
-pub use self::plan::{EntryPoint, Tuning, entry_points, fastest_entry_point, widths};
+pub use self::plan::{EntryPoint, Tuning, entry_points, fastest_entry_point};
 pub use self::runtime::pipeline::Timing;
 pub use self::runtime::probe::DeviceInfo;
 #[cfg(feature = "rsa")]

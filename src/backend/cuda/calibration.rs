@@ -83,7 +83,18 @@ impl Cuda {
     /// [`Error::Cuda`] if a device fails, [`Error::Forked`] in a forked child. The choices then
     /// stay as they were.
     pub fn calibrate(&mut self, widths: &[u32]) -> Result<Calibration, Error> {
-        let calibration = self.measured(widths)?;
+        self.devices.check()?;
+        let mut devices = Vec::<(Chip, Arc<Costs>)>::new();
+        for device in self.devices.iter().filter(|device| device.lost().is_none()) {
+            let chip = Chip::of(device.info());
+            if devices.iter().all(|(known, _)| *known != chip) {
+                devices.push((chip, Arc::new(measure::costs(self, device, widths)?)));
+            }
+        }
+        let calibration = Calibration {
+            devices,
+            processor: None,
+        };
         self.apply(&calibration)?;
         Ok(calibration)
     }
@@ -96,22 +107,6 @@ impl Cuda {
     pub fn with_calibration(mut self, calibration: &Calibration) -> Result<Self, Error> {
         self.apply(calibration)?;
         Ok(self)
-    }
-
-    /// Measures, and leaves the choices unchanged.
-    fn measured(&self, widths: &[u32]) -> Result<Calibration, Error> {
-        self.devices.check()?;
-        let mut devices = Vec::<(Chip, Arc<Costs>)>::new();
-        for device in self.devices.iter().filter(|device| device.lost().is_none()) {
-            let chip = Chip::of(device.info());
-            if devices.iter().all(|(known, _)| *known != chip) {
-                devices.push((chip, Arc::new(measure::costs(self, device, widths)?)));
-            }
-        }
-        Ok(Calibration {
-            devices,
-            processor: None,
-        })
     }
 
     /// Applies a calibration to all devices, or to none.

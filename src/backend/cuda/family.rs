@@ -297,8 +297,9 @@ pub(crate) fn narrowest(operation: Operation, bits: u32) -> impl Iterator<Item =
     })
 }
 
-/// The widths of the classes for exponentiations, ascending.
-pub(crate) fn widths() -> Vec<u32> {
+/// The widths with kernels, in bits, ascending. Narrower moduli use those of the next width.
+#[must_use]
+pub fn widths() -> Vec<u32> {
     let widths: BTreeSet<_> = exponentiating().map(|entry| entry.bits).collect();
     widths.into_iter().collect()
 }

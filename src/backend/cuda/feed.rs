@@ -24,7 +24,6 @@ pub(crate) trait Feed<O>: Sync {
     const IS_OPEN: bool = false;
 
     /// Whether bases are blinded. Only CRT batches can be.
-    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     fn is_blinded(&self) -> bool {
         false
     }

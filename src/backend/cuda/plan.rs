@@ -4,7 +4,6 @@
 //! The times are measured ones, or else the families' estimates. All choices follow from public
 //! numbers.
 
-use alloc::vec::Vec;
 use core::ptr;
 use core::time::Duration;
 
@@ -32,7 +31,7 @@ pub struct Tuning {
 
 /// A kernel that computes modular exponentiations of a class of widths.
 #[derive(Clone, Copy, Debug)]
-pub struct EntryPoint(&'static Entry);
+pub struct EntryPoint(pub(crate) &'static Entry);
 
 impl EntryPoint {
     /// Its name in the PTX, such as `modexp_1024_t2`: 1024 bits, two lanes for each instance.
@@ -71,10 +70,6 @@ impl EntryPoint {
             .runs_on(device)
             .then(|| Duration::from_secs_f64(forecast() * 1e-3))
     }
-
-    pub(crate) const fn of(entry: &'static Entry) -> Self {
-        Self(entry)
-    }
 }
 
 impl PartialEq for EntryPoint {
@@ -103,12 +98,6 @@ pub fn fastest_entry_point(
     let tuning = Tuning::default();
     let plan = Plan::new(bits, exponent_bits, count, device, tuning)?;
     Some(EntryPoint(plan.entry))
-}
-
-/// The widths with kernels, in bits, ascending. Narrower moduli use those of the next width.
-#[must_use]
-pub fn widths() -> Vec<u32> {
-    family::widths()
 }
 
 /// Whether a device is faster than a processor with many cores.

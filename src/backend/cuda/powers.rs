@@ -224,7 +224,8 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
     }
 }
 
-/// Writes a record for each modulus, and for each item the index of its record.
+/// Writes a record for each modulus, and for each item the index of its record. A record has the
+/// modulus, and `2^(2 * r2_bits)` modulo it.
 fn write_moduli(
     entry: &Entry,
     moduli: &[(ModulusRef<'_>, usize)],
@@ -237,7 +238,14 @@ fn write_moduli(
     threads.each_item(parts, |(moduli, records): (&[_], &mut [_])| {
         NonTemporal::with(|stores| {
             for (&(modulus, _), record) in moduli.iter().zip(records.chunks_exact_mut(size)) {
-                write_modulus(entry, modulus, record, stores);
+                let bits = modulus.bits();
+                let r2_bits = entry.r2_bits(bits);
+                let wider = || scrubbed(|| power_of_two(2 * r2_bits, modulus.limbs, 0));
+                let wider = (r2_bits != bits).then(wider);
+                let r2 = wider.as_deref().map_or(modulus.r2, Vec::as_slice);
+                let (first, second) = record.split_at_mut(entry.words());
+                stores.copy_in(modulus.limbs, first);
+                stores.copy_in(r2, second);
             }
         });
     });
@@ -245,22 +253,6 @@ fn write_moduli(
         .zip(moduli)
         .flat_map(|(index, &(_, len))| repeat_n(index, len));
     write_indices(each, indices);
-}
-
-/// Writes the record of a modulus: the modulus, and `2^(2 * r2_bits)` modulo it.
-fn write_modulus<'w>(
-    entry: &Entry,
-    modulus: ModulusRef<'_>,
-    record: &'w mut [u64],
-    stores: &mut NonTemporal<'w>,
-) {
-    let bits = modulus.bits();
-    let r2_bits = entry.r2_bits(bits);
-    let wider = (r2_bits != bits).then(|| scrubbed(|| power_of_two(2 * r2_bits, modulus.limbs, 0)));
-    let r2 = wider.as_deref().map_or(modulus.r2, Vec::as_slice);
-    let (first, second) = record.split_at_mut(entry.words());
-    stores.copy_in(modulus.limbs, first);
-    stores.copy_in(r2, second);
 }
 
 #[cfg(test)]

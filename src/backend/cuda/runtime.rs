@@ -5,19 +5,15 @@
 //! of a chunk in whole words. Kernels are [`Image`](module::Image)s. Families make the launches and
 //! guarantee that they are sound; this module checks them against the buffers.
 
-pub(crate) mod buffer;
+mod buffers;
 pub(crate) mod device;
+#[cfg(all(test, feature = "rsa"))]
+pub(crate) mod injection;
 pub(crate) mod launch;
-// Only RSA has this many parts.
-#[cfg_attr(not(feature = "rsa"), allow(dead_code))]
 pub(crate) mod layout;
 pub(crate) mod module;
 pub(crate) mod pipeline;
 pub(crate) mod probe;
-// Only RSA keeps records.
-#[cfg(all(test, feature = "rsa"))]
-pub(crate) mod injection;
-#[cfg_attr(not(feature = "rsa"), allow(dead_code))]
 pub(crate) mod records;
 mod shares;
 pub(crate) mod slot;

@@ -146,7 +146,7 @@ impl Measurement<'_> {
         let batch = self.operands.batch(self.count);
         let mut out = self.operands.zeros(self.count);
         let tuning = Tuning {
-            entry_point: Some(EntryPoint::of(self.entry)),
+            entry_point: Some(EntryPoint(self.entry)),
             window: Some(self.window()),
             single_launch: true,
         };

@@ -36,7 +36,8 @@ const LONGEST_NS: u64 = 365 * 86_400 * 1_000_000_000;
 
 impl fmt::Display for Calibration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let body = self.body();
+        let mut body = String::new();
+        self.write_body(&mut body)?;
         let (head, rest) = body.split_once('\n').unwrap_or_default();
         writeln!(f, "{head}")?;
         writeln!(
@@ -53,14 +54,7 @@ impl fmt::Display for Calibration {
 }
 
 impl Calibration {
-    /// All lines except the sum and the comments.
-    fn body(&self) -> String {
-        let mut text = String::new();
-        // Writing to a string cannot fail.
-        let _ = self.write_body(&mut text);
-        text
-    }
-
+    /// Writes all lines except the sum and the comments.
     fn write_body(&self, text: &mut String) -> fmt::Result {
         writeln!(text, "{HEAD}\nkernels {:016x}", kernel_set())?;
         for (chip, costs) in &self.devices {

@@ -1,5 +1,7 @@
 //! Tests of the parent module.
 
+use alloc::vec::Vec;
+
 use super::super::plan::entry_points;
 use super::super::runtime::probe::{BlockCosts, Costs};
 use super::*;

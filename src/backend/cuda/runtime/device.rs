@@ -182,7 +182,6 @@ impl<'a> Call<'a> {
     }
 
     /// The records of one kind that stay on the device.
-    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     pub(crate) fn table(&self, kind: RecordKind) -> TableInUse<'_> {
         let mut records = lock(&self.device.records);
         let new = || {

@@ -28,7 +28,6 @@ pub(crate) enum Argument {
         size: usize,
     },
     /// The address of the first record of the share's table, which must be of this kind.
-    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     Records(RecordKind),
     /// The address of one record of the share's table, which must be of this kind.
     Record {
@@ -36,13 +35,11 @@ pub(crate) enum Argument {
         index: u32,
     },
     /// Like `Indices`, for records in the share's table.
-    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     RecordIndices {
         part: Part,
         count: usize,
     },
     U32(u32),
-    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     U64(u64),
 }
 
@@ -78,7 +75,6 @@ impl Launch {
 
     /// Marks the launch as short. It goes before the queued launches of other chunks, because it
     /// takes little time and would otherwise wait for long launches.
-    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     pub(crate) fn short(self) -> Self {
         Self {
             is_short: true,

@@ -74,7 +74,6 @@ impl Layout {
     }
 
     /// Adds words that one kernel leaves for the next.
-    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     pub(crate) fn intermediate(&mut self, words: usize) -> Part {
         self.add(Buffer::Intermediate, words)
     }

@@ -67,7 +67,6 @@ pub(crate) enum Stop<E> {
     /// The driver reported an error.
     Device(DriverError),
     /// The batch is invalid, so no device could compute the chunk.
-    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     Batch(E),
 }
 

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use batch_modexp_core::{DeviceFault, Unavailable};
-use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
+use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
 use cudarc::driver::{DriverError, result};
 
 use super::module::KernelKey;
@@ -218,42 +218,28 @@ fn driver_version() -> Result<i32, DriverError> {
 }
 
 fn describe(ordinal: i32, cuda_version: i32) -> Result<DeviceInfo, DriverError> {
-    use CUdevice_attribute as Attribute;
+    use CUdevice_attribute as Is;
     let device = result::device::get(ordinal)?;
+    // SAFETY: the driver is initialised, and `device` comes from it.
+    let get = |which| unsafe { result::device::get_attribute(device, which) };
     Ok(DeviceInfo {
         ordinal: ordinal as usize,
         name: result::device::get_name(device)?,
         compute_capability: (
-            attribute(
-                device,
-                Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-            )?,
-            attribute(
-                device,
-                Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-            )?,
+            get(Is::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            get(Is::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
         ),
-        multiprocessors: attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?
-            as u32,
-        clock_khz: attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)? as u32,
-        // SAFETY: the driver is initialised, and `device` comes from it.
+        multiprocessors: get(Is::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32,
+        clock_khz: get(Is::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)? as u32,
+        // SAFETY: as above.
         memory_bytes: unsafe { result::device::total_mem(device)? },
-        single_to_double: attribute(
-            device,
-            Attribute::CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO,
-        )? as u32,
-        shared_bytes_per_block: attribute(
-            device,
-            Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
-        )? as u32,
+        single_to_double: get(Is::CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO)?
+            as u32,
+        shared_bytes_per_block: get(Is::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
+            as u32,
         cuda_version,
         costs: None,
     })
-}
-
-fn attribute(device: CUdevice, which: CUdevice_attribute) -> Result<i32, DriverError> {
-    // SAFETY: the driver is initialised, and `device` comes from it.
-    unsafe { result::device::get_attribute(device, which) }
 }
 
 /// Treats an error as one of this call alone. The next use of the device shows whether it is lost.

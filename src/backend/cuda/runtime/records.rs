@@ -13,7 +13,7 @@ use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaContext, DriverError, result};
 use zeroize::Zeroize;
 
-use super::buffer::{DeviceWords, PinnedWords, settle};
+use super::buffers::{DeviceWords, PinnedWords, settle};
 use super::lock;
 use super::probe::fault_of;
 
@@ -131,7 +131,23 @@ impl<'a> TableInUse<'a> {
         owner: &Residence,
         write: impl FnOnce(&mut [u64]),
     ) -> Result<u32, DriverError> {
-        owner.index_in(&self.table, write)
+        let mut records = lock(&owner.records);
+        let is_here = |record: &&ResidentRecord| {
+            Arc::ptr_eq(&record.table, &self.table) && !record.is_evicted
+        };
+        if let Some(record) = records.iter().find(is_here) {
+            return Ok(record.index);
+        }
+        // Drop the records in tables of backends that are gone.
+        records.retain(|record| lock(&record.table.state).context.is_some());
+        let index = self.table.add(write)?;
+        records.push(ResidentRecord {
+            table: self.table.clone(),
+            index,
+            is_evicted: false,
+            is_wiped: false,
+        });
+        Ok(index)
     }
 
     /// The records with all indices returned so far, for launches.
@@ -178,7 +194,6 @@ impl Residence {
     ///
     /// All records are tried. The error is the first failure to wipe. Such a record is not used
     /// again, and the next eviction tries to wipe it.
-    #[cfg_attr(not(feature = "rsa"), allow(dead_code))]
     pub(crate) fn evict(&self) -> Result<(), Error> {
         let _evicting = lock(&self.evicting);
         // Take the records out first: a call under way holds the lock of its device, and then waits
@@ -194,30 +209,6 @@ impl Residence {
         });
         lock(&self.records).append(&mut records);
         failed.map_or(Ok(()), Err)
-    }
-
-    fn index_in(
-        &self,
-        table: &Arc<RecordTable>,
-        write: impl FnOnce(&mut [u64]),
-    ) -> Result<u32, DriverError> {
-        let mut records = lock(&self.records);
-        if let Some(record) = records
-            .iter()
-            .find(|record| Arc::ptr_eq(&record.table, table) && !record.is_evicted)
-        {
-            return Ok(record.index);
-        }
-        // Drop the records in tables of backends that are gone.
-        records.retain(|record| lock(&record.table.state).context.is_some());
-        let index = table.add(write)?;
-        records.push(ResidentRecord {
-            table: table.clone(),
-            index,
-            is_evicted: false,
-            is_wiped: false,
-        });
-        Ok(index)
     }
 }
 

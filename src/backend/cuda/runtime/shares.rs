@@ -6,6 +6,7 @@
 
 use alloc::vec::Vec;
 use core::ops::Range;
+use std::panic::resume_unwind;
 use std::sync::Mutex;
 use std::thread::{self, ScopedJoinHandle};
 
@@ -113,8 +114,8 @@ impl<O: Destination> Queue<O> {
         }
     }
 
-    /// Distributes all remaining instances again.
-    fn distribute(&self, speeds: &[f64]) {
+    /// Distributes all remaining instances again. Returns each worker with a share, and its length.
+    fn distribute(&self, speeds: &[f64]) -> Vec<(usize, usize)> {
         let mut workers = lock(&self.pieces);
         let mut pieces: Vec<_> = workers.drain(..).flatten().collect();
         pieces.sort_unstable_by_key(|piece| piece.range.start);
@@ -126,6 +127,8 @@ impl<O: Destination> Queue<O> {
                 piece = tail;
             }
         }
+        let lens = workers.iter().map(|pieces| left(pieces)).enumerate();
+        lens.filter(|(_, len)| *len > 0).collect()
     }
 
     fn is_empty(&self) -> bool {
@@ -135,6 +138,11 @@ impl<O: Destination> Queue<O> {
     fn clear(&self) {
         lock(&self.pieces).iter_mut().for_each(Vec::clear);
     }
+}
+
+/// The number of instances in some pieces.
+fn left<O>(pieces: &[Piece<O>]) -> usize {
+    pieces.iter().map(|piece| piece.range.len()).sum()
 }
 
 /// A worker's access to the batch.
@@ -162,9 +170,6 @@ impl<O: Destination> Share<'_, O> {
             }
             return Some(head);
         }
-        let left = |pieces: &Vec<Piece<O>>| -> usize {
-            pieces.iter().map(|piece| piece.range.len()).sum()
-        };
         let slowest = workers.iter_mut().max_by_key(|pieces| left(pieces))?;
         // The piece that its owner would take last.
         let piece = (!slowest.is_empty()).then(|| slowest.remove(0))?;
@@ -209,16 +214,7 @@ pub(super) fn run_on_all<W: Worker, O: Destination, R: Send, E: From<Error> + Se
             workers.iter().try_for_each(Worker::check)?;
         }
         let speeds: Vec<f64> = usable.iter().map(|worker| speed(worker)).collect();
-        queue.distribute(&speeds);
-        let lens: Vec<usize> = lock(&queue.pieces)
-            .iter()
-            .map(|pieces| pieces.iter().map(|piece| piece.range.len()).sum())
-            .collect();
-        let busy: Vec<_> = lens
-            .into_iter()
-            .enumerate()
-            .filter(|share| share.1 > 0)
-            .collect();
+        let busy = queue.distribute(&speeds);
         if busy.is_empty() {
             break;
         }
@@ -264,12 +260,10 @@ fn on_each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<
             thread.spawn_scoped(scope, move || work(item)).ok()
         };
         let threads: Vec<_> = items.iter().filter_map(start).collect();
-        let join = |thread: ScopedJoinHandle<'_, R>| {
-            thread
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        threads.into_iter().map(join).collect()
+        let results = threads.into_iter().map(ScopedJoinHandle::join);
+        let unwound =
+            |result: thread::Result<R>| result.unwrap_or_else(|panic| resume_unwind(panic));
+        results.map(unwound).collect()
     })
 }
 

@@ -28,13 +28,10 @@ use core::time::Duration;
 use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 
+use super::buffers::{Buffers, Results};
 use super::launch::{Launch, Loaded, check_indices, check_parts};
 use super::layout::{Buffer, Layout, Sizes};
 use super::records::HeldRecords;
-use buffers::Buffers;
-pub(super) use buffers::Results;
-
-mod buffers;
 
 pub(crate) struct Slot {
     context: Arc<CudaContext>,
@@ -191,16 +188,12 @@ impl Slot {
         let mut steps = 0..;
         self.kernel_start.record(stream)?;
         let runs = launches.chunk_by(|a, b| a.is_short() == b.is_short());
-        for (i, run) in runs.enumerate() {
+        for run in runs {
             let is_apart = !is_single && !run[0].is_short();
             let kernels = if is_apart { &self.chains } else { stream };
-            match (is_apart, i) {
-                (false, _) => {}
-                (true, 0) => kernels.wait(&self.kernel_start)?,
-                (true, _) => {
-                    self.before_long.record(stream)?;
-                    kernels.wait(&self.before_long)?;
-                }
+            if is_apart {
+                self.before_long.record(stream)?;
+                kernels.wait(&self.before_long)?;
             }
             for launch in run {
                 #[cfg(all(test, feature = "rsa"))]
