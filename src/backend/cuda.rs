@@ -221,17 +221,14 @@ impl Cuda {
     /// [`Error::Cuda`] if the driver cannot compile or load a kernel, [`Error::Forked`] in a forked
     /// child.
     pub fn prepare(&self, bits: u32) -> Result<(), Error> {
-        self.compile(|| family::serving(bits))
+        self.compile(family::serving(bits).collect())
     }
 
     /// Compiles kernels for every device that can run them.
-    pub(crate) fn compile<E>(&self, entries: impl Fn() -> E) -> Result<(), Error>
-    where
-        E: Iterator<Item = &'static Entry>,
-    {
+    pub(crate) fn compile(&self, entries: Vec<&'static Entry>) -> Result<(), Error> {
         self.devices.check()?;
         for device in self.devices.in_use() {
-            for entry in entries().filter(|entry| entry.runs_on(device.info())) {
+            for entry in entries.iter().filter(|entry| entry.runs_on(device.info())) {
                 device.kernel(&entry.image)?;
             }
         }
@@ -282,25 +279,6 @@ impl Cuda {
     /// Whether no device is usable: all are lost, or this is a forked child.
     pub(crate) fn is_over(&self) -> bool {
         self.check().is_err()
-    }
-
-    /// The number of kernels that were compiled, over all devices.
-    #[cfg(all(test, feature = "rsa"))]
-    pub(crate) fn compiled(&self) -> usize {
-        self.devices.iter().map(Device::compiled).sum()
-    }
-
-    /// Whether all buffers hold zeros only.
-    #[cfg(all(test, feature = "rsa"))]
-    pub(crate) fn is_wiped(&self) -> bool {
-        self.devices.iter().all(Device::is_wiped)
-    }
-
-    /// Marks the first `count` devices as lost.
-    #[cfg(test)]
-    pub(crate) fn inject_losses(&self, count: usize, error: &str) {
-        let lost = self.devices.iter().take(count);
-        lost.for_each(|device| device.inject_loss(error));
     }
 
     /// Whether a device has a kernel for moduli of `bits` bits.

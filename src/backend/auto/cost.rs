@@ -35,10 +35,7 @@ pub(crate) struct Model {
 
 impl Model {
     fn of(&self, side: Side) -> f64 {
-        match side {
-            Side::Cpu => self.cpu,
-            Side::Gpu => self.gpu,
-        }
+        [self.cpu, self.gpu][side as usize]
     }
 }
 

@@ -19,6 +19,24 @@ use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 use std::sync::{Condvar, Mutex};
 
+impl Cuda {
+    /// The number of kernels that were compiled, over all devices.
+    pub(crate) fn compiled(&self) -> usize {
+        self.devices.iter().map(Device::compiled).sum()
+    }
+
+    /// Whether all buffers hold zeros only.
+    pub(crate) fn is_wiped(&self) -> bool {
+        self.devices.iter().all(Device::is_wiped)
+    }
+
+    /// Marks the first `count` devices as lost.
+    pub(crate) fn inject_losses(&self, count: usize, error: &str) {
+        let lost = self.devices.iter().take(count);
+        lost.for_each(|device| device.inject_loss(error));
+    }
+}
+
 /// The first device, named `times` times.
 fn gpu(times: usize) -> Option<Cuda> {
     let found = crate::need::available("cuda", Cuda::probe())?;

@@ -67,7 +67,7 @@ impl Cuda {
     pub fn prepare_private_op(&self, key: &KeyHandle) -> Result<(), batch_modexp_core::Error> {
         let class = key.parts().class();
         match (crt_kernels(self, &class), class.prime) {
-            (Some((kernels, _)), _) => self.compile(|| kernels.entries()),
+            (Some((kernels, _)), _) => self.compile(kernels.entries().collect()),
             (None, Some(prime)) => self.prepare(prime.width),
             (None, None) => self.prepare(class.n_width),
         }

@@ -115,23 +115,19 @@ impl Measurement<'_> {
 
     /// The shortest times of the kernel, in seconds, and of a call besides.
     fn fastest(&self, exponent_bits: u32) -> Result<(f64, Duration), Error> {
-        let mut fastest = Run {
-            kernel: Duration::MAX,
-            besides: Duration::MAX,
-        };
+        let mut fastest = [Duration::MAX; 2];
         for _ in 0..RUNS {
-            let run = self.run(exponent_bits)?;
-            fastest.kernel = fastest.kernel.min(run.kernel);
-            fastest.besides = fastest.besides.min(run.besides);
+            let [kernel, besides] = self.run(exponent_bits)?;
+            fastest = [fastest[0].min(kernel), fastest[1].min(besides)];
         }
-        Ok((fastest.kernel.as_secs_f64(), fastest.besides))
+        Ok((fastest[0].as_secs_f64(), fastest[1]))
     }
 
     fn warm_up(&self) -> Result<(), Error> {
         let mut left = WARM_UP;
         while !left.is_zero() {
-            let run = self.run(FEWEST_DIGITS * self.window().bits())?;
-            left = left.saturating_sub(run.kernel + run.besides);
+            let [kernel, besides] = self.run(FEWEST_DIGITS * self.window().bits())?;
+            left = left.saturating_sub(kernel + besides);
         }
         Ok(())
     }
@@ -140,9 +136,11 @@ impl Measurement<'_> {
         self.entry.family.best_window(self.entry.bits)
     }
 
-    /// Runs one launch. Results are ignored: an instance whose modulus the family refuses takes as
+    /// Runs one launch. Returns the time of the kernel, and that of the call besides.
+    ///
+    /// Results are ignored: an instance whose modulus the family refuses takes as
     /// long as any other.
-    fn run(&self, exponent_bits: u32) -> Result<Run, Error> {
+    fn run(&self, exponent_bits: u32) -> Result<[Duration; 2], Error> {
         let batch = self.operands.batch(self.count);
         let mut out = self.operands.zeros(self.count);
         let tuning = Tuning {
@@ -153,17 +151,9 @@ impl Measurement<'_> {
         let started = Instant::now();
         let job = PowerJob::new(self.cuda, exponent_bits, tuning, &batch[..]);
         let timing = self.cuda.devices.run_on(self.device, &job, &mut out[..])?;
-        Ok(Run {
-            kernel: timing.kernel,
-            besides: started.elapsed().saturating_sub(timing.kernel),
-        })
+        let besides = started.elapsed().saturating_sub(timing.kernel);
+        Ok([timing.kernel, besides])
     }
-}
-
-/// The times of a kernel, and of its call besides.
-struct Run {
-    kernel: Duration,
-    besides: Duration,
 }
 
 /// Fixed operands that look random.

@@ -77,12 +77,6 @@ impl Device {
         kernel.map_err(|error| self.fault(error))
     }
 
-    /// The number of compiled kernels.
-    #[cfg(all(test, feature = "rsa"))]
-    pub(crate) fn compiled(&self) -> usize {
-        self.loaded.len()
-    }
-
     /// Begins a call.
     pub(crate) fn call(&self) -> Call<'_> {
         let under_way = self.calls.read().unwrap_or_else(PoisonError::into_inner);
@@ -126,21 +120,6 @@ impl Device {
             device: self.info.ordinal(),
             fault,
         }
-    }
-
-    /// Marks the device as lost.
-    #[cfg(test)]
-    pub(crate) fn inject_loss(&self, name: &str) {
-        let _ = self.lost.set(String::from(name));
-    }
-
-    /// Whether all buffers of all slots hold zeros only.
-    #[cfg(test)]
-    pub(crate) fn is_wiped(&self) -> bool {
-        let all = self.slots.acquire(SLOTS);
-        let is_wiped = all.iter().all(Slot::is_wiped);
-        self.slots.release(all);
-        is_wiped
     }
 }
 
@@ -310,6 +289,26 @@ mod tests {
     use core::time::Duration;
     use std::sync::mpsc::channel;
     use std::thread;
+
+    impl Device {
+        /// The number of compiled kernels.
+        pub(crate) fn compiled(&self) -> usize {
+            self.loaded.len()
+        }
+
+        /// Marks the device as lost.
+        pub(crate) fn inject_loss(&self, name: &str) {
+            let _ = self.lost.set(String::from(name));
+        }
+
+        /// Whether all buffers of all slots hold zeros only.
+        pub(crate) fn is_wiped(&self) -> bool {
+            let all = self.slots.acquire(SLOTS);
+            let is_wiped = all.iter().all(Slot::is_wiped);
+            self.slots.release(all);
+            is_wiped
+        }
+    }
 
     /// Long enough for a thread to begin waiting. If it is too short, a fault may be missed, but
     /// none is reported falsely.

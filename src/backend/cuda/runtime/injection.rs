@@ -1,14 +1,46 @@
 //! Changes that tests make to the memory of a device while a chunk is under way.
 #![allow(unsafe_code)]
 
+use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use cudarc::driver::result;
 use cudarc::driver::sys::CUdeviceptr;
+use cudarc::driver::{CudaContext, result};
 
 use super::launch::{Argument, Launch, Loaded};
 use super::layout::{Addresses, Part};
+
+pub(crate) type Injection = Box<dyn Fn(&InjectionPoint<'_>) + Send>;
+
+/// The points of a chunk: before each launch and after the last.
+pub(super) struct Injections<'a> {
+    pub(super) injection: Option<Injection>,
+    pub(super) context: &'a CudaContext,
+    pub(super) step: usize,
+    pub(super) launches: &'a [Launch],
+    pub(super) addresses: &'a Addresses,
+    pub(super) loaded: &'a Loaded,
+}
+
+impl Injections<'_> {
+    pub(super) fn next(&mut self) {
+        let Some(injection) = &self.injection else {
+            return;
+        };
+        self.context.synchronize().unwrap();
+        injection(&InjectionPoint {
+            step: self.step,
+            launch: &self.launches[self.step.min(self.launches.len() - 1)],
+            addresses: self.addresses,
+            loaded: self.loaded,
+        });
+        // Copies from memory that is not pinned may return early (CUDA Driver API, "API
+        // synchronization behavior").
+        self.context.synchronize().unwrap();
+        self.step += 1;
+    }
+}
 
 /// The memory of a chunk between two of its launches, while the device is idle.
 pub(crate) struct InjectionPoint<'a> {
@@ -16,8 +48,8 @@ pub(crate) struct InjectionPoint<'a> {
     pub(crate) step: usize,
     /// The next launch, or the last one.
     pub(crate) launch: &'a Launch,
-    pub(super) addresses: &'a Addresses,
-    pub(super) loaded: &'a Loaded,
+    addresses: &'a Addresses,
+    loaded: &'a Loaded,
 }
 
 impl InjectionPoint<'_> {

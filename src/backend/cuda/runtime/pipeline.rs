@@ -156,13 +156,9 @@ impl Devices {
         job: &J,
         output: O,
     ) -> Result<Timing, J::Error> {
-        self.check()?;
         let forecast = |device: &&Device, count| job.forecast(device.info(), count);
-        run_with(
-            job,
-            &with_times(self.iter(), output.len(), forecast),
-            output,
-        )
+        let devices = with_times(self.iter(), output.len(), forecast);
+        self.run_with(job, &devices, output)
     }
 
     /// The estimated time in milliseconds for a job of `count` instances on the devices in use.
@@ -183,8 +179,25 @@ impl Devices {
         job: &J,
         output: O,
     ) -> Result<Timing, J::Error> {
+        self.run_with(job, &[(device, 1.0)], output)
+    }
+
+    /// Runs a job on these devices, each with a share in inverse proportion to its time.
+    fn run_with<O: Destination, J: Job<O>>(
+        &self,
+        job: &J,
+        devices: &[(&Device, f64)],
+        output: O,
+    ) -> Result<Timing, J::Error> {
         self.check()?;
-        run_with(job, &[(device, 1.0)], output)
+        let speed = |(_, time): &(_, f64)| 1.0 / time;
+        let mut sum = Timing::default();
+        run_on_all(devices, speed, output, |&(device, _), share| {
+            run_share(job, device, &share)
+        })?
+        .into_iter()
+        .for_each(|timing| sum += timing);
+        Ok(sum)
     }
 }
 
@@ -218,21 +231,6 @@ fn with_times<D>(
 fn together<D>(devices: &[(D, f64)]) -> Option<f64> {
     let speed: f64 = devices.iter().map(|(_, time)| 1.0 / time).sum();
     (!devices.is_empty()).then(|| devices.len() as f64 / speed)
-}
-
-/// Runs a job on these devices, each with a share in inverse proportion to its time.
-fn run_with<O: Destination, J: Job<O>>(
-    job: &J,
-    devices: &[(&Device, f64)],
-    output: O,
-) -> Result<Timing, J::Error> {
-    let speed = |(_, time): &(_, f64)| 1.0 / time;
-    let timings = run_on_all(devices, speed, output, |&(device, _), share| {
-        run_share(job, device, &share)
-    })?;
-    let mut sum = Timing::default();
-    timings.into_iter().for_each(|timing| sum += timing);
-    Ok(sum)
 }
 
 #[cfg(test)]

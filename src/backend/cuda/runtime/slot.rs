@@ -20,8 +20,6 @@
 //! other chunks occupy, and the inputs would wait for it.
 #![allow(unsafe_code)]
 
-#[cfg(all(test, feature = "rsa"))]
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::time::Duration;
 
@@ -29,6 +27,8 @@ use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 
 use super::buffers::{Buffers, Results};
+#[cfg(all(test, feature = "rsa"))]
+use super::injection::{Injection, Injections};
 use super::launch::{Launch, Loaded, check_indices, check_parts};
 use super::layout::{Buffer, Layout, Sizes};
 use super::records::HeldRecords;
@@ -64,9 +64,6 @@ pub(crate) struct Slot {
     injection: Option<Injection>,
 }
 
-#[cfg(all(test, feature = "rsa"))]
-pub(crate) type Injection = Box<dyn Fn(&super::injection::InjectionPoint<'_>) + Send>;
-
 impl Slot {
     /// Makes a slot with its own streams.
     pub(super) fn new(context: &Arc<CudaContext>) -> Result<Self, DriverError> {
@@ -99,12 +96,9 @@ impl Slot {
     /// Makes the long launches of these slots' chunks run one after another, independent of other
     /// slots.
     pub(super) fn share_chain(slots: &mut [Self]) {
-        let Some(first) = slots.first().map(|slot| slot.single.clone()) else {
-            return;
-        };
-        slots
-            .iter_mut()
-            .for_each(|slot| slot.chains = first.clone());
+        for i in 0..slots.len() {
+            slots[i].chains = slots[0].single.clone();
+        }
     }
 
     /// Sets changes to the memory of the next chunk, before each launch and after the last. For
@@ -169,23 +163,14 @@ impl Slot {
             result::memcpy_htod_async(inputs, input, stream.cu_stream())?;
         }
         #[cfg(all(test, feature = "rsa"))]
-        let injection = self.injection.take();
-        #[cfg(all(test, feature = "rsa"))]
-        let inject_after = |step: usize| {
-            let Some(injection) = &injection else { return };
-            self.context.synchronize().unwrap();
-            injection(&super::injection::InjectionPoint {
-                step,
-                launch: &launches[step.min(launches.len() - 1)],
-                addresses: &addresses,
-                loaded,
-            });
-            // Copies from memory that is not pinned may return early (CUDA Driver API, "API
-            // synchronization behavior").
-            self.context.synchronize().unwrap();
+        let mut injections = Injections {
+            injection: self.injection.take(),
+            context: &self.context,
+            step: 0,
+            launches,
+            addresses: &addresses,
+            loaded,
         };
-        #[cfg(all(test, feature = "rsa"))]
-        let mut steps = 0..;
         self.kernel_start.record(stream)?;
         let runs = launches.chunk_by(|a, b| a.is_short() == b.is_short());
         for run in runs {
@@ -197,7 +182,7 @@ impl Slot {
             }
             for launch in run {
                 #[cfg(all(test, feature = "rsa"))]
-                steps.next().into_iter().for_each(inject_after);
+                injections.next();
                 // SAFETY: the buffers are at least as long as `sizes`, stay allocated and are not
                 // touched while the slot is busy: `finish` waits for the results first, and
                 // `abandon` for all streams. Every part is within the sizes, and every index in
@@ -210,7 +195,7 @@ impl Slot {
             }
         }
         #[cfg(all(test, feature = "rsa"))]
-        inject_after(launches.len());
+        injections.next();
         self.kernel_end.record(stream)?;
         let output = buffers.outputs_mut(sizes.of(Buffer::Output));
         // SAFETY: as above.
@@ -351,12 +336,6 @@ impl Slot {
     pub(super) fn words(&self) -> usize {
         let buffers = self.buffers.as_ref();
         buffers.map_or(0, |buffers| buffers.sizes().0.iter().sum())
-    }
-
-    /// Whether all buffers, on the host and on the device, hold only zeros. For tests.
-    #[cfg(test)]
-    pub(super) fn is_wiped(&self) -> bool {
-        self.buffers.as_ref().is_none_or(Buffers::are_wiped)
     }
 
     /// Replaces the buffers unless they are large enough. The results of the last chunk stay with

@@ -7,6 +7,13 @@ use super::super::device::Device;
 use super::super::probe;
 use super::*;
 
+impl Slot {
+    /// Whether all buffers, on the host and on the device, hold only zeros.
+    pub(in crate::backend::cuda::runtime) fn is_wiped(&self) -> bool {
+        self.buffers.as_ref().is_none_or(Buffers::are_wiped)
+    }
+}
+
 /// Runs `test` with a slot, if there is a device.
 fn with_slot(test: impl FnOnce(&mut Slot)) {
     let found = crate::need::available("cuda", probe::devices());
