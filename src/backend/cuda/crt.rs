@@ -135,6 +135,7 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         };
         let table = call.table(class.records());
         let key_indices = self.key_indices(&table);
+        let key_indices = key_indices.map_err(|error| device.fault(error))?;
         let mut loaded = Loaded {
             kernels: Vec::with_capacity(4),
             records: Some(table.hold()),
@@ -169,7 +170,7 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
             kernels,
             loaded,
             window: plan.window,
-            key_indices: key_indices.map_err(|error| device.fault(error))?,
+            key_indices,
             blinded_by_host: BLINDED_BY_A_THREAD * self.feed.threads.count() / sharing,
         };
         Ok((share, lens))

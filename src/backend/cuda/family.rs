@@ -35,8 +35,8 @@ pub(crate) trait Family: fmt::Debug + Sync {
         1.0
     }
 
-    /// The time for each block in milliseconds on an H200, when as many share a multiprocessor as
-    /// fit on one of the device.
+    /// The time of each block in milliseconds on an H200, when as many share a multiprocessor as on
+    /// the device.
     fn shared_ms(&self, entry: &Entry, _device: &DeviceInfo) -> f64 {
         entry.block_times().shared_ms
     }

@@ -124,6 +124,11 @@ impl<F: ?Sized> Feeding<'_, F> {
     ) where
         F: Feed<O>,
     {
+        assert_eq!(
+            parts.len(),
+            output.len().div_ceil(len),
+            "parts of another length"
+        );
         let size = words.len() / output.len().max(1);
         let mut rest = Some(output);
         let parts = parts.into_iter().zip(words.chunks_mut(len * size));

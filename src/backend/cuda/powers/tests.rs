@@ -1,9 +1,9 @@
 //! Tests of the parent module, with the feed of `Cuda::batch_mod_exp`.
 
-use super::super::family;
-use super::super::runtime::launch::check_indices;
-use super::super::runtime::layout::Part;
-use super::super::words::COPIED_AT_A_TIME;
+use super::super::family::{self, Operation};
+use super::super::runtime::launch::{Argument, check_indices};
+use super::super::runtime::layout::{Layout, Part};
+use super::super::words::{COPIED_AT_A_TIME, copy_in};
 use super::*;
 use batch_modexp_core::ModExp;
 use crypto_bigint::modular::BoxedMontyParams;
@@ -226,5 +226,81 @@ fn every_place_is_filled() {
                 assert_eq!(records.len(), (chunk.end - 1) / run - chunk.start / run + 1);
             }
         }
+    }
+}
+
+/// Two entries of a table, whose numbers do not matter.
+struct Entries(BoxedMontyParams);
+
+impl<'o> Feed<&'o mut [Vec<Limb>]> for Entries {
+    type Opened = ();
+    type Error = batch_modexp_core::Error;
+
+    fn moduli(&self, items: Range<usize>) -> Vec<(ModulusRef<'_>, usize)> {
+        vec![(ModulusRef::of(self.0.as_ref()), items.len())]
+    }
+
+    fn open(&self, _: Range<usize>, _: bool) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    fn numbers<'n>(&'n self, (): &'n (), _: usize) -> [&'n [Limb]; 2] {
+        [&[], &[]]
+    }
+
+    fn take(&self, (): (), results: &[Limb], places: &'o mut [Vec<Limb>]) {
+        let results = results.chunks_exact(results.len() / places.len());
+        for (place, operand) in places.iter_mut().zip(results) {
+            place.extend_from_slice(operand);
+        }
+    }
+}
+
+/// Entries of tables are operands, which are longer than the modulus. None is computed on the host.
+#[test]
+fn entries_are_taken_as_operands() {
+    let mut kernels = family::narrowest(Operation::FixedEntries, 1024);
+    let kernel = kernels.next().unwrap();
+    let entries = Entries(params(15, 1024));
+    let job = PowerJob {
+        bits: 1024,
+        exponent_bits: 1024,
+        tuning: Tuning::default(),
+        entries_by: None,
+        host: &AnyEngine::Serial,
+        feed: Feeding {
+            feed: &entries,
+            threads: HostPool(None),
+            limbs: 1024 / Limb::BITS as usize,
+        },
+    };
+    let job = job.of_entries(kernel);
+    let what = ModExpChunk {
+        count: 2,
+        moduli: 1,
+        exponent_bits: 1024,
+        r2_bits: 1024,
+        window: kernel.family.best_window(1024),
+    };
+    let work = modexp::launch(grid_of(kernel), &what);
+    // 18 residues of each of two lanes in both bases, two to a word.
+    let size = 36;
+    let operands = Argument::Words(Layout::default().output(2 * size));
+    assert_eq!(work.launches[0].arguments()[0], operands);
+
+    let share = Share {
+        grid: grid_of(kernel),
+        window: what.window,
+        loaded: Loaded::default(),
+    };
+    let mut words: Vec<_> = [u64::MAX, 7].map(|word| vec![word; size]).concat();
+    let expected = words.clone();
+    let mut out = [(); 2].map(|()| Vec::new());
+    job.take(&share, vec![()], &(0..2), &mut words, &mut out[..]);
+    assert!(words.iter().all(|&word| word == 0));
+    for (limbs, expected) in out.iter().zip(expected.chunks(size)) {
+        let mut words = vec![0; size];
+        copy_in(limbs, &mut words);
+        assert_eq!(words, expected);
     }
 }
