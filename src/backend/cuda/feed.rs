@@ -124,11 +124,7 @@ impl<F: ?Sized> Feeding<'_, F> {
     ) where
         F: Feed<O>,
     {
-        assert_eq!(
-            parts.len(),
-            output.len().div_ceil(len),
-            "parts of another length"
-        );
+        assert_eq!(parts.len(), output.len().div_ceil(len), "other parts");
         let size = words.len() / output.len().max(1);
         let mut rest = Some(output);
         let parts = parts.into_iter().zip(words.chunks_mut(len * size));
@@ -143,10 +139,9 @@ impl<F: ?Sized> Feeding<'_, F> {
                 rest = Some(others);
                 (first, numbers, words, output)
             });
-        let shares = shares.collect();
-        self.threads.each_item(
-            shares,
-            |(first, numbers, words, output): (usize, _, &mut [u64], O)| {
+        let shares: Vec<(_, _, &mut [u64], O)> = shares.collect();
+        self.threads
+            .each_item(shares, |(first, numbers, words, output)| {
                 let mut results = Secret::new(vec![Limb::ZERO; output.len() * self.limbs]);
                 let items = results.chunks_exact_mut(self.limbs);
                 for (i, (result, words)) in items.zip(words.chunks_exact_mut(size)).enumerate() {
@@ -154,7 +149,6 @@ impl<F: ?Sized> Feeding<'_, F> {
                     words.fill(0);
                 }
                 self.feed.take(numbers, &results, output);
-            },
-        );
+            });
     }
 }
