@@ -217,6 +217,17 @@ fn numbers_of_terms_and_lengths(backend: &impl BatchMultiExp) {
             check(backend, &instances, lengths);
         }
     }
+    // Some engines look up entries beside products of such widths.
+    for bits in [1024, 1536] {
+        for lengths in [&[330, 17][..], &[17, 330], &[401, 80, 0, 399], &[340; 5]] {
+            for count in [1, 9] {
+                let instances: Vec<_> = (0..count)
+                    .map(|_| Instance::random(&mut rng, bits, lengths))
+                    .collect();
+                check(backend, &instances, lengths);
+            }
+        }
+    }
 }
 
 fn mixed_widths_and_shared_moduli(backend: &impl BatchMultiExp) {

@@ -1,5 +1,6 @@
 //! The greatest common divisor of two odd secret numbers.
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::mem;
 
@@ -36,11 +37,15 @@ pub(super) fn gcd(a: &[Limb], b: &[Limb], bits: u32) -> Secret<Vec<Limb>> {
         update(a, b, &factors);
         left = left.saturating_sub(STEPS);
     }
-    let limbs = b.iter().flat_map(|word| {
-        let shifts = (0..u64::BITS).step_by(Limb::BITS as usize);
-        shifts.map(move |shift| Limb((word >> shift) as Word))
-    });
-    Secret::new(limbs.take(len).collect())
+    // As long as it will be: a vector that grows leaves copies.
+    let mut divisor = Secret::new(vec![Limb::ZERO; len]);
+    let words_of_limbs = divisor.chunks_mut((u64::BITS / Limb::BITS) as usize);
+    for (limbs, word) in words_of_limbs.zip(b.iter()) {
+        for (limb, shift) in limbs.iter_mut().zip((0..).step_by(Limb::BITS as usize)) {
+            *limb = Limb((word >> shift) as Word);
+        }
+    }
+    divisor
 }
 
 /// The approximations of two numbers: their lowest bits, and those below the highest bit that one of
@@ -143,8 +148,6 @@ fn choose(mask: u64, a: u64, b: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec;
-
     use num_bigint::BigUint;
     use rand_core::{Rng, SeedableRng};
 
