@@ -210,9 +210,7 @@ impl Source for Blocks<'_, '_> {
 pub(super) struct Batch<'a> {
     pub(super) class: KeyClass<'a>,
     pub(super) keys: &'a [&'a KeyParts],
-    /// The caller's positions of the items: the same list twice, so that a fault in one cannot give a
-    /// result to another item's caller.
-    pub(super) positions: [&'a [usize]; 2],
+    pub(super) positions: Positions<'a>,
     pub(super) source: &'a dyn Source,
     pub(super) streams: &'a Streams,
     pub(super) is_blinded: bool,
@@ -223,7 +221,7 @@ impl Batch<'_> {
     pub(super) fn range(&self, range: Range<usize>) -> Self {
         Self {
             keys: &self.keys[range.clone()],
-            positions: self.positions.map(|list| &list[range.clone()]),
+            positions: self.positions.range(range),
             ..*self
         }
     }
@@ -232,14 +230,42 @@ impl Batch<'_> {
     /// that position; otherwise a fault. So no item is signed with a wrong key, even if a fault
     /// changes the list of keys or positions.
     pub(super) fn position(&self, item: usize) -> Result<usize, Error> {
-        let [position, copy] = self.positions.map(|list| list[item]);
+        let [position, copy] = self.positions.of(item);
         let is_certain = position == copy && ptr::eq(self.source.key(position), self.keys[item]);
-        is_certain.then_some(position).ok_or(self.fault(item))
+        is_certain
+            .then_some(position)
+            .ok_or_else(|| self.fault(item))
     }
 
     pub(super) fn fault(&self, item: usize) -> Error {
-        let index = self.positions[0][item];
+        let [index, _] = self.positions.of(item);
         Error::Fault { index }
+    }
+}
+
+/// The positions of items in the caller's batch.
+#[derive(Clone, Copy)]
+pub(super) enum Positions<'a> {
+    /// Items are in the caller's order, from this position on.
+    From(usize),
+    /// The same list twice, so that a fault in one cannot give a result to another item's caller.
+    Lists([&'a [usize]; 2]),
+}
+
+impl Positions<'_> {
+    fn range(self, range: Range<usize>) -> Self {
+        match self {
+            Self::From(first) => Self::From(first + range.start),
+            Self::Lists(lists) => Self::Lists(lists.map(|list| &list[range.clone()])),
+        }
+    }
+
+    /// The position of an item by both lists.
+    pub(super) fn of(self, item: usize) -> [usize; 2] {
+        match self {
+            Self::From(first) => [first + item; 2],
+            Self::Lists(lists) => lists.map(|list| list[item]),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use batch_modexp_core::secret::Secret;
 use zeroize::Zeroize;
 
 use super::backend::RsaBackend;
-use super::batch::{Batch, Items, KeyClass, Outcome, Source};
+use super::batch::{Batch, Items, KeyClass, Outcome, Positions, Source};
 use super::error::Error;
 use super::key::KeyParts;
 use super::random::Streams;
@@ -35,13 +35,19 @@ pub(super) fn compute<B: RsaBackend + ?Sized>(
     let lens = keys.iter().map(|key| source.output_len(key));
     let mut outputs = Outputs::new(count, lens.max().unwrap_or(0));
     let (positions, classes) = sort(&keys);
-    let copy = positions.clone();
-    let keys: Vec<&KeyParts> = positions.iter().map(|&position| keys[position]).collect();
+    let lists = positions.map(|list| [list.clone(), list]);
+    let keys = match &lists {
+        None => keys,
+        Some([list, _]) => list.iter().map(|&position| keys[position]).collect(),
+    };
     for (class, range) in classes {
         let batch = Batch {
             class,
             keys: &keys[range.clone()],
-            positions: [&positions, &copy].map(|list| &list[range.clone()]),
+            positions: match &lists {
+                None => Positions::From(range.start),
+                Some(lists) => Positions::Lists(lists.each_ref().map(|list| &list[range.clone()])),
+            },
             source,
             streams,
             is_blinded,
@@ -51,8 +57,9 @@ pub(super) fn compute<B: RsaBackend + ?Sized>(
             // A backend's error about one item concerns its width. All numbers of a class are
             // equally wide, so every item of the class gets it, unless it has an error of its own.
             Err(error) if error.index().is_some() => {
-                for (item, &position) in batch.positions[0].iter().enumerate() {
+                for item in 0..items.len() {
                     if !matches!(items.outcomes[item], Some(Err(_))) {
+                        let [position, _] = batch.positions.of(item);
                         items.fail(item, error.clone().at(position));
                     }
                 }
@@ -60,14 +67,20 @@ pub(super) fn compute<B: RsaBackend + ?Sized>(
             result => result?,
         }
     }
-    outputs.put_in_order([&positions, &copy]);
+    if let Some(lists) = lists {
+        outputs.put_in_order(lists.each_ref().map(Vec::as_slice));
+    }
     Ok(outputs)
 }
 
-/// Sorts items by key: returns their positions, and the range of each class.
+/// The positions of sorted items, unless their order is the caller's, and the range of each class.
+type Sorted<'a> = (Option<Vec<usize>>, Vec<(KeyClass<'a>, Range<usize>)>);
+
+/// Sorts items by key.
 ///
-/// Items of one key are adjacent, because a backend prepares each modulus once for a run.
-fn sort<'a>(keys: &[&'a KeyParts]) -> (Vec<usize>, Vec<(KeyClass<'a>, Range<usize>)>) {
+/// Items of one key are adjacent, because a backend prepares each modulus once for a run. Lists for
+/// large batches with one key would take longer than all else that is done here.
+fn sort<'a>(keys: &[&'a KeyParts]) -> Sorted<'a> {
     // Sorts runs of items with one key, of which there are often few.
     let mut end = 0;
     let runs = keys.chunk_by(|a, b| ptr::eq(*a, *b)).map(|run| {
@@ -76,6 +89,9 @@ fn sort<'a>(keys: &[&'a KeyParts]) -> (Vec<usize>, Vec<(KeyClass<'a>, Range<usiz
         (run[0].class(), ptr::from_ref(run[0]), start, end)
     });
     let mut runs: Vec<_> = runs.collect();
+    if let [(class, _, start, end)] = runs[..] {
+        return (None, Vec::from([(class, start..end)]));
+    }
     runs.sort_unstable();
 
     let mut positions = Vec::with_capacity(keys.len());
@@ -85,7 +101,7 @@ fn sort<'a>(keys: &[&'a KeyParts]) -> (Vec<usize>, Vec<(KeyClass<'a>, Range<usiz
         positions.extend(runs.iter().flat_map(|&(_, _, start, end)| start..end));
         classes.push((runs[0].0, first..positions.len()));
     }
-    (positions, classes)
+    (Some(positions), classes)
 }
 
 /// The outputs of a batch, in one buffer. They stay in the order in which items are computed, grouped
@@ -97,7 +113,7 @@ pub(super) struct Outputs {
     octets: Vec<u8>,
     outcomes: Vec<Outcome>,
     /// For each position of the caller's batch the index of its item; above all of them if it is not
-    /// certain.
+    /// certain. Empty if items are in the caller's order.
     order: Vec<usize>,
 }
 
@@ -109,7 +125,7 @@ impl Outputs {
             // A buffer that does not fit into the address space is refused by its allocation.
             octets: zeros(count.saturating_mul(stride)),
             outcomes: vec![None; count],
-            order: vec![usize::MAX; count],
+            order: Vec::new(),
         })
     }
 
@@ -127,6 +143,7 @@ impl Outputs {
     /// Assigns outputs to the positions of their items. A position that differs between the two lists
     /// gets none.
     pub(super) fn put_in_order(&mut self, [positions, copy]: [&[usize]; 2]) {
+        self.order = vec![usize::MAX; self.len()];
         for (item, (&position, &copy)) in positions.iter().zip(copy).enumerate() {
             if position == copy {
                 self.order[position] = item;
@@ -136,7 +153,16 @@ impl Outputs {
 
     /// The number of items.
     pub(super) fn len(&self) -> usize {
-        self.order.len()
+        self.outcomes.len()
+    }
+
+    /// The index of the item at a position of the caller's batch, above all of them if it is not
+    /// certain.
+    fn item(&self, position: usize) -> usize {
+        match self.order.is_empty() {
+            true => position,
+            false => self.order[position],
+        }
     }
 
     /// The octets or the error of an item.
@@ -146,7 +172,7 @@ impl Outputs {
     /// If there is no such item.
     pub(super) fn get(&self, index: usize) -> Result<&[u8], Error> {
         assert!(index < self.len(), "there is no item {index}");
-        let item = self.order[index];
+        let item = self.item(index);
         match self.outcomes.get(item) {
             Some(Some(Ok(len))) => Ok(&self.octets[item * self.stride..][..*len]),
             Some(Some(Err(error))) => Err((**error).clone()),
@@ -164,7 +190,7 @@ impl Outputs {
         let mut is_in_order = true;
         for index in 0..self.len() {
             let is_full = self.get(index)?.len() == self.stride;
-            is_in_order &= is_full && self.order[index] == index;
+            is_in_order &= is_full && self.item(index) == index;
         }
         if is_in_order {
             return Ok(self.octets);

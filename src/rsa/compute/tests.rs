@@ -31,7 +31,7 @@ fn outputs(change: impl FnOnce(&mut Items<'_>)) -> Secret<Outputs> {
     let batch = Batch {
         class: source.0.parts().class(),
         keys: &[source.0.parts(); 3],
-        positions: [&[0, 1, 2]; 2],
+        positions: Positions::From(0),
         source: &source,
         streams: &Streams::none(),
         is_blinded: false,

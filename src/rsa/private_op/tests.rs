@@ -14,7 +14,7 @@ use rsa::traits::PrivateKeyParts;
 use super::testing::{Hooked, Stage};
 use super::*;
 use crate::rsa::KeyHandle;
-use crate::rsa::batch::Source;
+use crate::rsa::batch::{Positions, Source};
 use crate::rsa::compute::{Outputs, compute};
 use crate::rsa::key::KeyParts;
 use crate::rsa::limbs::octets_to_limbs;
@@ -76,7 +76,7 @@ fn outputs(
     let batch = Batch {
         class: key.parts().class(),
         keys: &[key.parts(); ITEMS],
-        positions: [&[0, 1, 2]; 2],
+        positions: Positions::From(0),
         source: &Given(key),
         streams: &Streams::none(),
         is_blinded: blinding,
@@ -93,7 +93,6 @@ fn outputs(
     };
     let mut outputs = Outputs::new(ITEMS, key.size());
     write(encoded, outputs.items(batch, 0..ITEMS));
-    outputs.put_in_order(batch.positions);
     SecretOctets::new(outputs)
 }
 

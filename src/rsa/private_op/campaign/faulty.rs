@@ -11,7 +11,7 @@ use rand_core::SeedableRng;
 use super::super::testing::{Hooked, Stage};
 use super::ITEMS;
 use super::fault::{Kind, Place};
-use crate::rsa::batch::Batch;
+use crate::rsa::batch::{Batch, Positions};
 
 /// Whether results are checked. Only the control does not.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -155,8 +155,8 @@ impl<'a> Faulty<'a> {
         let words = |numbers: &mut dyn Iterator<Item = usize>| -> Vec<Limb> {
             numbers.map(|number| Limb(number as Word)).collect()
         };
-        let (address, numbers, pointers) = match self.place {
-            Place::Keys => {
+        let (address, numbers, pointers) = match (self.place, batch.positions) {
+            (Place::Keys, _) => {
                 let keys = batch
                     .keys
                     .iter()
@@ -168,8 +168,7 @@ impl<'a> Faulty<'a> {
                     words(&mut keys.into_iter()),
                 )
             }
-            Place::Positions => {
-                let [positions, _] = batch.positions;
+            (Place::Positions, Positions::Lists([positions, _])) => {
                 let numbers = words(&mut positions.iter().copied());
                 (positions.as_ptr().addr(), numbers, Vec::new())
             }
