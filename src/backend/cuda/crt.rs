@@ -5,6 +5,7 @@
 
 use alloc::vec::Vec;
 use core::ops::Range;
+use std::sync::Mutex;
 
 use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
@@ -21,6 +22,7 @@ use super::plan::{self, Plan};
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::places;
+use super::runtime::lock;
 use super::runtime::pipeline::{ChunkLens, Destination, Job, Stop, Timing};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::records::{Residence, TableInUse};
@@ -181,6 +183,7 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         share: &Share,
         chunk: &Range<usize>,
         slot: &mut Slot,
+        submitting: &Mutex<()>,
     ) -> Result<Self::Chunk, Stop<F::Error>> {
         let operands = match self.feed.feed.is_blinded() {
             false => Operands::Same,
@@ -194,6 +197,7 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
             operands,
         };
         let work = share.kernels.exponentiate(&what);
+        let _alone = lock(submitting);
         let len = self.part_len(chunk.len());
         let parts = self.feed.open(chunk, len, operands == Operands::Given);
         let parts = parts.map_err(Stop::Batch)?;

@@ -7,6 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::iter::repeat_n;
 use core::ops::Range;
+use std::sync::Mutex;
 
 use batch_modexp_core::engine::{Engine as _, SecretPowers};
 use batch_modexp_core::monty::{ModulusRef, power_of_two};
@@ -24,6 +25,7 @@ use super::plan::{Plan, Tuning};
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::places;
+use super::runtime::lock;
 use super::runtime::pipeline::{ChunkLens, Destination, Job, Stop, Timing};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
@@ -186,6 +188,7 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
         share: &Share,
         chunk: &Range<usize>,
         slot: &mut Slot,
+        submitting: &Mutex<()>,
     ) -> Result<Self::Chunk, Stop<F::Error>> {
         let entry = share.grid.entry;
         let moduli = self.feed.feed.moduli(chunk.clone());
@@ -197,6 +200,7 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
             window: share.window,
         };
         let work = modexp::launch(share.grid, &what);
+        let _alone = lock(submitting);
         let parts = self.feed.open(chunk, OPENED_AT_A_TIME, false);
         let parts = parts.map_err(Stop::Batch)?;
         let fill = |input: &mut [u64]| self.fill(entry, &moduli, &parts, &work, input);

@@ -5,6 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::ops::Range;
+use std::sync::Mutex;
 
 use batch_modexp_core::Error;
 use batch_modexp_core::monty::ModulusRef;
@@ -160,6 +161,7 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
         share: &Share,
         chunk: &Range<usize>,
         slot: &mut Slot,
+        _: &Mutex<()>,
     ) -> Result<(), Stop<Error>> {
         let what = FixedChunk {
             count: chunk.len(),
