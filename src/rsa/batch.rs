@@ -269,10 +269,6 @@ impl Positions<'_> {
     }
 }
 
-/// The length of an item's output in octets, or the item's error. An item without either is a
-/// [fault](Error::Fault).
-pub(super) type Outcome = Option<Result<usize, Box<Error>>>;
-
 /// Items for a backend to compute: private operations, or public ones (verification and
 /// encryption). Their keys share all public numbers except n.
 ///
@@ -283,14 +279,18 @@ pub struct Items<'a> {
     pub(super) stride: usize,
     /// The outputs of the items, `stride` octets for each.
     pub(super) octets: &'a mut [u8],
-    pub(super) outcomes: &'a mut [Outcome],
+    /// For each item the length of its output in octets plus 1, or 0 without an output.
+    pub(super) lens: &'a mut [u16],
+    /// The errors of failed items. An item with neither output nor error is a
+    /// [fault](Error::Fault).
+    pub(super) errors: &'a mut [Option<Box<Error>>],
 }
 
 impl<'a> Items<'a> {
     /// The number of items.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.outcomes.len()
+        self.lens.len()
     }
 
     /// Whether there are no items.
@@ -307,21 +307,20 @@ impl<'a> Items<'a> {
     #[must_use]
     pub fn split_at(self, middle: usize) -> (Self, Self) {
         let (count, batch, stride) = (self.len(), self.batch, self.stride);
-        let (octets, other_octets) = self.octets.split_at_mut(middle * stride);
-        let (outcomes, other_outcomes) = self.outcomes.split_at_mut(middle);
-        let head = Self {
-            batch: batch.range(0..middle),
+        let octets = self.octets.split_at_mut(middle * stride);
+        let lens = self.lens.split_at_mut(middle);
+        let errors = self.errors.split_at_mut(middle);
+        let part = |range, octets, lens, errors| Self {
+            batch: batch.range(range),
             stride,
             octets,
-            outcomes,
+            lens,
+            errors,
         };
-        let tail = Self {
-            batch: batch.range(middle..count),
-            stride,
-            octets: other_octets,
-            outcomes: other_outcomes,
-        };
-        (head, tail)
+        (
+            part(0..middle, octets.0, lens.0, errors.0),
+            part(middle..count, octets.1, lens.1, errors.1),
+        )
     }
 
     /// Splits into parts of `len` items; the last may have fewer.
@@ -348,7 +347,8 @@ impl<'a> Items<'a> {
             batch: self.batch,
             stride: self.stride,
             octets: self.octets,
-            outcomes: self.outcomes,
+            lens: self.lens,
+            errors: self.errors,
         }
     }
 
@@ -373,22 +373,30 @@ impl<'a> Items<'a> {
         write: impl FnOnce(&mut [u8]) -> Result<usize, Error>,
     ) {
         let octets = &mut self.octets[item * self.stride..][..len];
-        let outcome = write(octets);
-        if outcome.is_err() {
-            octets.zeroize();
+        match write(octets) {
+            Ok(len) => self.lens[item] = len as u16 + 1,
+            Err(error) => {
+                octets.zeroize();
+                self.fail(item, error);
+            }
         }
-        self.outcomes[item] = Some(outcome.map_err(Box::new));
     }
 
     /// Marks an item as failed.
     pub(super) fn fail(&mut self, item: usize, error: Error) {
-        self.outcomes[item] = Some(Err(Box::new(error)));
+        self.lens[item] = 0;
+        self.errors[item] = Some(Box::new(error));
+    }
+
+    /// The error of a failed item.
+    pub(super) fn error(&self, item: usize) -> Option<&Error> {
+        let error = self.errors[item].as_deref();
+        error.filter(|_| self.lens[item] == 0)
     }
 
     /// Whether an item has failed its check.
     #[cfg(feature = "cuda")]
     pub(super) fn is_fault(&self, item: usize) -> bool {
-        let outcome = &self.outcomes[item];
-        matches!(outcome, Some(Err(error)) if matches!(**error, Error::Fault { .. }))
+        matches!(self.error(item), Some(Error::Fault { .. }))
     }
 }

@@ -1,6 +1,7 @@
 //! Computes a batch: sorts its items by key class, gives each class to a backend, and keeps the
 //! outputs.
 
+use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -10,7 +11,7 @@ use batch_modexp_core::secret::Secret;
 use zeroize::Zeroize;
 
 use super::backend::RsaBackend;
-use super::batch::{Batch, Items, KeyClass, Outcome, Positions, Source};
+use super::batch::{Batch, Items, KeyClass, Positions, Source};
 use super::error::Error;
 use super::key::KeyParts;
 use super::random::Streams;
@@ -58,7 +59,7 @@ pub(super) fn compute<B: RsaBackend + ?Sized>(
             // equally wide, so every item of the class gets it, unless it has an error of its own.
             Err(error) if error.index().is_some() => {
                 for item in 0..items.len() {
-                    if !matches!(items.outcomes[item], Some(Err(_))) {
+                    if items.error(item).is_none() {
                         let [position, _] = batch.positions.of(item);
                         items.fail(item, error.clone().at(position));
                     }
@@ -111,7 +112,10 @@ pub(super) struct Outputs {
     /// The distance between outputs in octets.
     stride: usize,
     octets: Vec<u8>,
-    outcomes: Vec<Outcome>,
+    /// As in [`Items`]. The caller's thread reads each length, so they are short: they come from the
+    /// caches of other threads.
+    lens: Vec<u16>,
+    errors: Vec<Option<Box<Error>>>,
     /// For each position of the caller's batch the index of its item; above all of them if it is not
     /// certain. Empty if items are in the caller's order.
     order: Vec<usize>,
@@ -124,7 +128,8 @@ impl Outputs {
             stride,
             // A buffer that does not fit into the address space is refused by its allocation.
             octets: zeros(count.saturating_mul(stride)),
-            outcomes: vec![None; count],
+            lens: vec![0; count],
+            errors: vec![None; count],
             order: Vec::new(),
         })
     }
@@ -136,7 +141,8 @@ impl Outputs {
             batch,
             stride,
             octets: &mut self.octets[range.start * stride..range.end * stride],
-            outcomes: &mut self.outcomes[range],
+            lens: &mut self.lens[range.clone()],
+            errors: &mut self.errors[range],
         }
     }
 
@@ -153,7 +159,7 @@ impl Outputs {
 
     /// The number of items.
     pub(super) fn len(&self) -> usize {
-        self.outcomes.len()
+        self.lens.len()
     }
 
     /// The index of the item at a position of the caller's batch, above all of them if it is not
@@ -173,15 +179,19 @@ impl Outputs {
     pub(super) fn get(&self, index: usize) -> Result<&[u8], Error> {
         assert!(index < self.len(), "there is no item {index}");
         let item = self.item(index);
-        match self.outcomes.get(item) {
-            Some(Some(Ok(len))) => Ok(&self.octets[item * self.stride..][..*len]),
-            Some(Some(Err(error))) => Err((**error).clone()),
-            Some(None) | None => Err(Error::Fault { index }),
+        match (self.lens.get(item), self.errors.get(item)) {
+            (Some(&len @ 1..), _) => Ok(&self.octets[item * self.stride..][..usize::from(len) - 1]),
+            (_, Some(Some(error))) => Err((**error).clone()),
+            _ => Err(Error::Fault { index }),
         }
     }
 
     /// Fails with the error of the first failed item.
     pub(super) fn all_succeeded(&self) -> Result<(), Error> {
+        let is_certain = self.order.iter().all(|item| *item < self.len());
+        if is_certain && !self.lens.contains(&0) {
+            return Ok(());
+        }
         (0..self.len()).try_for_each(|index| self.get(index).map(|_| ()))
     }
 
@@ -203,7 +213,8 @@ impl Outputs {
 impl Zeroize for Outputs {
     fn zeroize(&mut self) {
         self.octets.zeroize();
-        self.outcomes.clear();
+        self.lens.clear();
+        self.errors.clear();
         self.order.clear();
     }
 }
