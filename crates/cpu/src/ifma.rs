@@ -14,7 +14,6 @@ mod madd52;
 mod pair;
 #[cfg(test)]
 mod portable;
-mod size;
 #[cfg(test)]
 pub(super) mod testing;
 #[cfg(test)]

@@ -2,8 +2,7 @@
 
 use super::kernel::{self, unrolled};
 use super::lanes52::{Lanes52, of_lanes};
-use super::madd52::{Kernel, Limb, MAX_LANES, Madd52};
-use super::size;
+use super::madd52::{self, Kernel, Limb, MAX_LANES, Madd52};
 use crate::lanes::FixedBaseLanes;
 
 impl<T: Madd52> FixedBaseLanes for Lanes52<T> {
@@ -16,7 +15,7 @@ impl<T: Madd52> FixedBaseLanes for Lanes52<T> {
             row,
             digits: of_lanes::<T>(digits),
         };
-        size::dispatch(self.0, limbs, &mut select);
+        madd52::dispatch(self.0, limbs, &mut select);
     }
 }
 

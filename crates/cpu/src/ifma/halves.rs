@@ -22,8 +22,7 @@
 //! Source: Intel's multi-buffer library (crypto_mb) uses the idea.
 
 use super::kernel::{self, Sums};
-use super::madd52::{Kernel, Limb, Madd52};
-use super::size::may_have_halves;
+use super::madd52::{Kernel, Limb, Madd52, may_have_halves};
 use super::tiles::{Scratch, finish, multiply_row, tile_count, tiles, zeros};
 use crate::lanes::Modulus;
 

@@ -8,8 +8,7 @@ use batch_modexp_core::window::Window;
 use super::halves::{Extend, MulEntry};
 use super::kernel::Beside;
 use super::look_up::{self, Select, SelectBeside, Share, shares_suffice};
-use super::madd52::{Limb, MAX_LANES, Madd52, Processor, RADIX_BITS};
-use super::size;
+use super::madd52::{self, Limb, MAX_LANES, Madd52, Processor, RADIX_BITS};
 use super::tiles::{self, LookUp, Mul, Square, Squarings};
 use crate::lanes::{LARGEST_WINDOW, Lanes, Modulus, Operands, Selection};
 
@@ -29,7 +28,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
     const LONG_EXPONENT_BITS: u32 = 320;
 
     fn limb_count(bits: u32) -> usize {
-        size::limb_count::<T>(bits)
+        madd52::limb_count::<T>(bits)
     }
 
     fn scratch_len(limbs: usize) -> usize {
@@ -60,7 +59,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
             scratch,
             work: (),
         };
-        size::dispatch(self.0, modulus.limbs.len(), &mut mul);
+        madd52::dispatch(self.0, modulus.limbs.len(), &mut mul);
     }
 
     fn mul_and_select(
@@ -90,7 +89,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
                 digits: of_lanes::<T>(selection.digits),
             },
         };
-        size::dispatch(self.0, limbs, &mut mul);
+        madd52::dispatch(self.0, limbs, &mut mul);
     }
 
     fn product_window(self, limbs: usize, terms: usize) -> u32 {
@@ -130,7 +129,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
             scratch,
             share: None,
         };
-        size::dispatch(self.0, modulus.limbs.len(), &mut square);
+        madd52::dispatch(self.0, modulus.limbs.len(), &mut square);
     }
 
     fn square_times<'v>(
@@ -141,7 +140,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
         modulus: Modulus<'_, T::Limb>,
         scratch: &mut [T::Limb],
     ) {
-        if size::is_squared_in_registers::<T>(modulus.limbs.len()) {
+        if madd52::is_squared_in_registers::<T>(modulus.limbs.len()) {
             return self.square_in_registers(value, spare, count, (), modulus);
         }
         for _ in 0..count {
@@ -166,7 +165,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
                     modulus: &x.modulus,
                     scratch: x.scratch,
                 };
-                size::dispatch(self.0, limbs, &mut extend);
+                madd52::dispatch(self.0, limbs, &mut extend);
             }
         }
     }
@@ -178,7 +177,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
             table,
             digits: of_lanes::<T>(digits),
         };
-        size::dispatch(self.0, limbs, &mut select);
+        madd52::dispatch(self.0, limbs, &mut select);
     }
 
     fn step(self, squarings: u32, digits: &[u8], x: &mut Operands<'_, Self>) {
@@ -204,7 +203,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
                         scratch: x.scratch,
                         share: Some(share),
                     };
-                    size::dispatch(self.0, limbs, &mut square);
+                    madd52::dispatch(self.0, limbs, &mut square);
                     mem::swap(value, spare);
                 }
             }
@@ -227,7 +226,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
                 modulus: &x.modulus,
                 scratch: x.scratch,
             };
-            size::dispatch(self.0, limbs, &mut mul);
+            madd52::dispatch(self.0, limbs, &mut mul);
         } else {
             self.mul(x.spare, x.value, x.entry, x.modulus, x.scratch);
         }
@@ -257,7 +256,7 @@ impl Step {
         // A Zen 5 has ports for other operations, so only short squarings lose time between
         // functions.
         let pays = unit.processor() != Processor::Other || limbs < 20;
-        match pays && size::is_squared_in_registers::<T>(limbs) {
+        match pays && madd52::is_squared_in_registers::<T>(limbs) {
             true => Self::InRegisters,
             false => Self::LookUpMeanwhile,
         }
@@ -275,13 +274,14 @@ fn have_halves<T: Madd52>(unit: T, limbs: usize, window_bits: u32) -> bool {
         Processor::Intel => false,
         Processor::Other => limbs >= 40,
     };
-    pays && shares_suffice(window_bits) && size::may_have_halves::<T>(size::tile_len::<T>(limbs))
+    pays && shares_suffice(window_bits)
+        && madd52::may_have_halves::<T>(madd52::tile_len::<T>(limbs))
 }
 
 /// Whether a number is looked up beside a multiplication, for which there is code with some tiles.
 /// With short numbers more entries are read than the multiplication hides.
 fn selects_beside<T: Madd52>(limbs: usize, window: Window) -> bool {
-    let has_code = size::keeps_columns::<T>(size::tile_len::<T>(limbs));
+    let has_code = madd52::keeps_columns::<T>(madd52::tile_len::<T>(limbs));
     has_code && limbs >= 20 && shares_suffice(window.bits())
 }
 
@@ -302,7 +302,7 @@ impl<T: Madd52> Lanes52<T> {
             modulus: &modulus,
             work,
         };
-        size::dispatch(self.0, modulus.limbs.len(), &mut squarings);
+        madd52::dispatch(self.0, modulus.limbs.len(), &mut squarings);
         // Each square went from one buffer to the other.
         if !count.is_multiple_of(2) {
             mem::swap(value, spare);

@@ -11,8 +11,7 @@ use core::mem;
 use super::kernel::square;
 use super::kernel::{self, Beside, Interleaved, Sums};
 use super::look_up::Share;
-use super::madd52::{Kernel, Limb, Madd52};
-use super::size::{keeps_columns, may_have_halves};
+use super::madd52::{Kernel, Limb, Madd52, keeps_columns, may_have_halves};
 use crate::lanes::Modulus;
 
 /// The number of scratch limbs for operands of `limbs` limbs: the columns of a product, the doubled
