@@ -7,9 +7,9 @@ use batch_modexp_core::window::Window;
 
 use super::halves::{Extend, MulEntry};
 use super::kernel::Beside;
-use super::look_up::{self, Select, SelectBeside, Share, shares_suffice};
+use super::look_up::{self, Section, Select, SelectBeside, sections_suffice};
 use super::madd52::{self, Limb, MAX_LANES, Madd52, Processor, RADIX_BITS};
-use super::tiles::{self, LookUp, Mul, Square, Squarings};
+use super::tiles::{self, Mul, Square, Squarings};
 use crate::lanes::{LARGEST_WINDOW, Lanes, Modulus, Operands, Selection};
 
 /// One instance in each lane, computed with the instructions of `T`.
@@ -127,7 +127,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
             a,
             modulus: &modulus,
             scratch,
-            share: None,
+            section: None,
         };
         madd52::dispatch(self.0, modulus.limbs.len(), &mut square);
     }
@@ -195,25 +195,26 @@ impl<T: Madd52> Lanes for Lanes52<T> {
             }
             Step::LookUpMeanwhile => {
                 for squaring in 0..squarings {
-                    let share = Share::new(squaring, squarings, x.entry, x.table, digits_of_lanes);
+                    let section =
+                        Section::new(squaring, squarings, x.entry, x.table, digits_of_lanes);
                     let mut square = Square {
                         out: spare,
                         a: value,
                         modulus: &x.modulus,
                         scratch: x.scratch,
-                        share: Some(share),
+                        section: Some(section),
                     };
                     madd52::dispatch(self.0, limbs, &mut square);
                     mem::swap(value, spare);
                 }
             }
             Step::InRegisters => {
-                let share = Share::new(0, squarings, x.entry, x.table, digits_of_lanes);
+                let (entry, table) = (&mut *x.entry, &*x.table);
                 if has_halves {
-                    let work = LookUp::<_, 2>(share);
+                    let work = Section::<_, 2>::new(0, squarings, entry, table, digits_of_lanes);
                     self.square_in_registers(value, spare, squarings, work, x.modulus);
                 } else {
-                    let work = LookUp::<_, 1>(share);
+                    let work = Section::<_, 1>::new(0, squarings, entry, table, digits_of_lanes);
                     self.square_in_registers(value, spare, squarings, work, x.modulus);
                 }
             }
@@ -241,7 +242,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
 enum Step {
     /// The squarings, then the look-up.
     LookUpAfterwards,
-    /// A share of the look-up along with each squaring.
+    /// A section of the look-up along with each squaring.
     LookUpMeanwhile,
     /// The same, in one function for [all squarings](Squarings) of a number of one tile.
     InRegisters,
@@ -250,7 +251,7 @@ enum Step {
 impl Step {
     /// For numbers of `limbs` limbs and a window of `squarings` bits.
     fn new<T: Madd52>(unit: T, limbs: usize, squarings: u32) -> Self {
-        if !shares_suffice(squarings) {
+        if !sections_suffice(squarings) {
             return Self::LookUpAfterwards;
         }
         // A Zen 5 has ports for other operations, so only short squarings lose time between
@@ -274,7 +275,7 @@ fn have_halves<T: Madd52>(unit: T, limbs: usize, window_bits: u32) -> bool {
         Processor::Intel => false,
         Processor::Other => limbs >= 40,
     };
-    pays && shares_suffice(window_bits)
+    pays && sections_suffice(window_bits)
         && madd52::may_have_halves::<T>(madd52::tile_len::<T>(limbs))
 }
 
@@ -282,7 +283,7 @@ fn have_halves<T: Madd52>(unit: T, limbs: usize, window_bits: u32) -> bool {
 /// With short numbers more entries are read than the multiplication hides.
 fn selects_beside<T: Madd52>(limbs: usize, window: Window) -> bool {
     let has_code = madd52::keeps_columns::<T>(madd52::tile_len::<T>(limbs));
-    has_code && limbs >= 20 && shares_suffice(window.bits())
+    has_code && limbs >= 20 && sections_suffice(window.bits())
 }
 
 impl<T: Madd52> Lanes52<T> {

@@ -40,17 +40,18 @@ impl<L: Limb> Kernel<L> for Select<'_, L> {
 
 /// The number of limbs of a table of `entries` entries in the order of [`arrange`].
 pub(super) fn arranged_len(limbs: usize, entries: usize) -> usize {
-    entries.div_ceil(SHARE) * SHARE * limbs
+    entries.div_ceil(SECTION_LEN) * SECTION_LEN * limbs
 }
 
-/// Copies a table of entries of `limbs` limbs in the order in which [`SelectBeside`] reads it: share
-/// by share, and for each limb the entries of the share. The last share repeats some entries.
+/// Copies a table of entries of `limbs` limbs in the order in which [`SelectBeside`] reads it:
+/// section by section, and for each limb the entries of the section. The last section repeats some
+/// entries.
 pub(super) fn arrange<L: Copy>(out: &mut [L], table: &[L], limbs: usize) {
     let entries = table.len() / limbs;
-    for (share, out) in out.chunks_exact_mut(SHARE * limbs).enumerate() {
-        let table = &table[first_of(share, entries) * limbs..];
-        for (number, entry) in table.chunks_exact(limbs).take(SHARE).enumerate() {
-            for (out, limb) in out.as_chunks_mut::<SHARE>().0.iter_mut().zip(entry) {
+    for (section, out) in out.chunks_exact_mut(SECTION_LEN * limbs).enumerate() {
+        let table = &table[first_of(section, entries) * limbs..];
+        for (number, entry) in table.chunks_exact(limbs).take(SECTION_LEN).enumerate() {
+            for (out, limb) in out.as_chunks_mut::<SECTION_LEN>().0.iter_mut().zip(entry) {
                 out[number] = *limb;
             }
         }
@@ -82,7 +83,7 @@ impl<L: Limb> Beside<L> for SelectBeside<'_, L> {
             rest: table,
             out: self.out.as_chunks_mut().0,
             place: 0,
-            share: 0,
+            section: 0,
             tiles,
             rows: tiles,
             of_last_row: (0..PART).step_by(tiles).map(|limb| 1 << limb).sum(),
@@ -92,12 +93,12 @@ impl<L: Limb> Beside<L> for SelectBeside<'_, L> {
     }
 }
 
-/// How many limbs of a share are looked up in as many rows as there are tiles, so that five shares
-/// are in the rows of a multiplication. Divides the length of a tile.
+/// How many limbs of a section are looked up in as many rows as there are tiles, so that five
+/// sections are in the rows of a multiplication. Divides the length of a tile.
 const PART: usize = 5;
 
-/// Some limbs of the entries of a share.
-type Part<L> = [[L; SHARE]; PART];
+/// Some limbs of the entries of a section.
+type Part<L> = [[L; SECTION_LEN]; PART];
 
 /// The work of a [`SelectBeside`].
 struct Scan<'a, T: Madd52, const B: usize> {
@@ -110,7 +111,7 @@ struct Scan<'a, T: Madd52, const B: usize> {
     out: &'a mut [[T::Limb; PART]],
     /// The place of the current part in `out`.
     place: usize,
-    share: usize,
+    section: usize,
     /// The number of tiles of `out`.
     tiles: usize,
     /// After how many rows the current part is complete.
@@ -120,8 +121,8 @@ struct Scan<'a, T: Madd52, const B: usize> {
     of_last_row: u32,
     /// Such bits for the current row.
     of_row: u32,
-    /// The lanes whose digits are the entries of the share.
-    masks: [T::Mask; SHARE],
+    /// The lanes whose digits are the entries of the section.
+    masks: [T::Mask; SECTION_LEN],
 }
 
 impl<'a, T: Madd52, const B: usize> Scan<'a, T, B> {
@@ -131,7 +132,7 @@ impl<'a, T: Madd52, const B: usize> Scan<'a, T, B> {
         if self.of_row & 1 << i != 0 {
             let out = &mut self.out[self.place][i];
             let mut picked = t.load(out);
-            unrolled!(SHARE, K, {
+            unrolled!(SECTION_LEN, K, {
                 picked = t.merge(picked, self.masks[K], &self.current[i][K]);
             });
             t.store(out, picked);
@@ -144,8 +145,8 @@ impl<'a, T: Madd52, const B: usize> Scan<'a, T, B> {
         self.place += 1;
         if self.place == self.out.len() {
             self.place = 0;
-            self.share += 1;
-            self.masks = masks_from(t, self.digits, first_of(self.share, self.entries));
+            self.section += 1;
+            self.masks = masks_from(t, self.digits, first_of(self.section, self.entries));
         }
     }
 }
@@ -178,10 +179,10 @@ impl<T: Madd52, const B: usize> Interleaved<T> for Scan<'_, T, B> {
 
 /// For each of the entries from number `first` on, the lanes whose digit it is.
 #[inline(always)]
-fn masks_from<T: Madd52>(t: T, digits: [u8; MAX_LANES], first: usize) -> [T::Mask; SHARE] {
+fn masks_from<T: Madd52>(t: T, digits: [u8; MAX_LANES], first: usize) -> [T::Mask; SECTION_LEN] {
     let digits = t.widen(digits);
-    let mut masks = [t.equal(digits, first as u64); SHARE];
-    unrolled!(SHARE, K, {
+    let mut masks = [t.equal(digits, first as u64); SECTION_LEN];
+    unrolled!(SECTION_LEN, K, {
         masks[K] = t.equal(digits, (first + K) as u64);
     });
     masks
@@ -189,13 +190,14 @@ fn masks_from<T: Madd52>(t: T, digits: [u8; MAX_LANES], first: usize) -> [T::Mas
 
 /// How many table entries one squaring reads: one for each usable mask register, and enough for a
 /// window of 5 bits.
-pub(super) const SHARE: usize = 7;
+pub(super) const SECTION_LEN: usize = 7;
 
-/// A look-up beside the squarings of a step, each of which reads [`SHARE`] entries of the table.
-/// The table has at least as many.
-pub(super) struct Share<'a, L> {
+/// A look-up beside the squarings of a step. Each squaring reads a section of the table:
+/// [`SECTION_LEN`] entries. The table has at least as many. `P` tiles of an entry are looked up
+/// together.
+pub(super) struct Section<'a, L, const P: usize> {
     /// Receives the entries of lanes whose digit is among these; other lanes keep their value. Zero
-    /// before the first share, if [`Madd52::merge`] needs that.
+    /// before the first section, if [`Madd52::merge`] needs that.
     out: &'a mut [L],
     table: &'a [L],
     digits: [u8; MAX_LANES],
@@ -205,13 +207,13 @@ pub(super) struct Share<'a, L> {
     squaring: usize,
 }
 
-/// Whether one share for each of `squarings` squarings covers the whole table.
-pub(super) fn shares_suffice(squarings: u32) -> bool {
-    (SHARE..=SHARE * squarings as usize).contains(&(1 << squarings))
+/// Whether one section for each of `squarings` squarings covers the whole table.
+pub(super) fn sections_suffice(squarings: u32) -> bool {
+    (SECTION_LEN..=SECTION_LEN * squarings as usize).contains(&(1 << squarings))
 }
 
-impl<'a, L: Limb> Share<'a, L> {
-    /// The share of the squaring with number `squaring` in a look-up among `2^squarings` entries.
+impl<'a, L: Limb, const P: usize> Section<'a, L, P> {
+    /// The section that the squaring with number `squaring` reads of `2^squarings` entries.
     pub(super) fn new(
         squaring: u32,
         squarings: u32,
@@ -236,7 +238,7 @@ impl<'a, L: Limb> Share<'a, L> {
 
     /// `P` tiles of each of these entries, from tile `P * i` on.
     #[inline(always)]
-    pub(super) fn tiles<T: Madd52<Limb = L>, const B: usize, const P: usize>(
+    pub(super) fn tiles<T: Madd52<Limb = L>, const B: usize>(
         &mut self,
         t: T,
         i: usize,
@@ -259,11 +261,21 @@ impl<'a, L: Limb> Share<'a, L> {
     }
 }
 
+/// The squarings read one section after the other.
+impl<L: Limb, const P: usize> Beside<L> for Section<'_, L, P> {
+    const NUMBERS: usize = P;
+
+    #[inline(always)]
+    fn interleaved<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) -> impl Interleaved<T> {
+        self.tiles::<T, B>(t, 0)
+    }
+}
+
 /// The number of the first entry that squaring `squaring` reads. The last squaring may read some
 /// entries a second time, which has no effect.
 #[inline(always)]
 fn first_of(squaring: usize, entries: usize) -> usize {
-    (squaring * SHARE).min(entries - SHARE)
+    (squaring * SECTION_LEN).min(entries - SECTION_LEN)
 }
 
 /// The entries of a table from number `first` on, and for each of them the lanes whose digit it is.
@@ -274,16 +286,16 @@ fn entries_from<T: Madd52, E>(
     first: usize,
     table: &[E],
     stride: usize,
-) -> ([T::Mask; SHARE], [&E; SHARE]) {
+) -> ([T::Mask; SECTION_LEN], [&E; SECTION_LEN]) {
     let table = &table[first * stride..];
-    let mut entries = [&table[0]; SHARE];
-    unrolled!(SHARE, K, {
+    let mut entries = [&table[0]; SECTION_LEN];
+    unrolled!(SECTION_LEN, K, {
         entries[K] = &table[K * stride];
     });
     (masks_from(t, digits, first), entries)
 }
 
-/// Tiles of a [`Share`].
+/// Tiles of a [`Section`].
 pub(super) struct Rows<'a, T: Madd52, const B: usize, const P: usize> {
     digits: [u8; MAX_LANES],
     /// From the first of these tiles on.
@@ -294,9 +306,9 @@ pub(super) struct Rows<'a, T: Madd52, const B: usize, const P: usize> {
     count: usize,
     out: &'a mut [[T::Limb; B]; P],
     /// The lanes whose digits are the entries of the current squaring.
-    masks: [T::Mask; SHARE],
+    masks: [T::Mask; SECTION_LEN],
     /// Those entries.
-    entries: [&'a [[T::Limb; B]; P]; SHARE],
+    entries: [&'a [[T::Limb; B]; P]; SECTION_LEN],
     /// The merged value of the current limb.
     picked: T::Vector,
 }
@@ -316,13 +328,16 @@ impl<T: Madd52, const B: usize, const P: usize> Interleaved<T> for Rows<'_, T, B
             unrolled!(K, {
                 // Known at compile time, so that builds without optimisation have no code for the
                 // other parts.
-                if const { I < P && K < SHARE && (I * SHARE + K) * B / (P * SHARE) == J } {
+                if const {
+                    let number = I * SECTION_LEN + K;
+                    I < P && K < SECTION_LEN && number * B / (P * SECTION_LEN) == J
+                } {
                     let out = &mut self.out[I][row];
                     if K == 0 {
                         self.picked = t.load(out);
                     }
                     self.picked = t.merge(self.picked, self.masks[K], &self.entries[K][I][row]);
-                    if K + 1 == SHARE {
+                    if K + 1 == SECTION_LEN {
                         t.store(out, self.picked);
                     }
                 }
@@ -338,7 +353,7 @@ mod tests {
 
     /// Else steps would look up beside nothing, which takes longer.
     #[test]
-    fn shares_cover_the_largest_windows() {
-        assert!(shares_suffice(LARGEST_WINDOW));
+    fn sections_cover_the_largest_windows() {
+        assert!(sections_suffice(LARGEST_WINDOW));
     }
 }

@@ -10,7 +10,7 @@ use core::mem;
 
 use super::kernel::square;
 use super::kernel::{self, Beside, Interleaved, Sums};
-use super::look_up::Share;
+use super::look_up::Section;
 use super::madd52::{Kernel, Limb, Madd52, keeps_columns, may_have_halves};
 use crate::lanes::Modulus;
 
@@ -150,7 +150,7 @@ pub(super) struct Square<'a, L> {
     pub(super) modulus: &'a Modulus<'a, L>,
     pub(super) scratch: &'a mut [L],
     /// A part of a look-up, done along with the squaring.
-    pub(super) share: Option<Share<'a, L>>,
+    pub(super) section: Option<Section<'a, L, 1>>,
 }
 
 impl<L: Limb> Kernel<L> for Square<'_, L> {
@@ -182,9 +182,9 @@ impl<L: Limb> Kernel<L> for Square<'_, L> {
             let sums = kernel::load(t, &columns[i]);
             let (tops, modulus_0) = (&columns[i + 1], &modulus[0]);
             let quotient = (count > 1).then_some(&mut *q);
-            let mut sums: Sums<T, B> = match &mut self.share {
-                Some(share) => {
-                    let rows = &mut share.tiles::<T, B, 1>(t, i);
+            let mut sums: Sums<T, B> = match &mut self.section {
+                Some(section) => {
+                    let rows = &mut section.tiles::<T, B>(t, i);
                     kernel::reduce_low(t, B, sums, tops, modulus_0, neg_inv, quotient, rows)
                 }
                 None => kernel::reduce_low(t, B, sums, tops, modulus_0, neg_inv, quotient, &mut ()),
@@ -206,14 +206,14 @@ impl<L: Limb> Kernel<L> for Square<'_, L> {
                 }
                 // The second number of an entry follows the `count` tiles of the first one. It is
                 // looked up beside a higher tile, whose rows have more multiply-adds.
-                let share = match &mut self.share {
-                    Some(share) if j == 1 && share.has_halves(limbs) => Some(share),
+                let section = match &mut self.section {
+                    Some(section) if j == 1 && section.has_halves(limbs) => Some(section),
                     _ => None,
                 };
                 let by = || ([&doubled[j]], [&a[i]]);
-                sums = match share {
-                    Some(share) if const { may_have_halves::<T>(B) } => {
-                        let work = &mut share.tiles::<T, B, 1>(t, count + i);
+                sums = match section {
+                    Some(section) if const { may_have_halves::<T>(B) } => {
+                        let work = &mut section.tiles::<T, B>(t, count + i);
                         if j > i {
                             let (a, b) = by();
                             kernel::multiply_high(t, sums, tops, a, b, modulus, q, low, last, work)
@@ -265,18 +265,6 @@ impl<L: Limb, W: Beside<L>> Kernel<L> for Squarings<'_, L, W> {
             mem::swap(&mut value, &mut spare);
         }
         kernel::normalise(t, value, sums);
-    }
-}
-
-/// A look-up of entries with `P` numbers each, as long as the squared one.
-pub(super) struct LookUp<'a, L, const P: usize>(pub(super) Share<'a, L>);
-
-impl<L: Limb, const P: usize> Beside<L> for LookUp<'_, L, P> {
-    const NUMBERS: usize = P;
-
-    #[inline(always)]
-    fn interleaved<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) -> impl Interleaved<T> {
-        self.0.tiles::<T, B, P>(t, 0)
     }
 }
 
