@@ -5,7 +5,6 @@ mod avx512;
 mod avx_ifma;
 #[cfg(all(test, target_os = "linux"))]
 mod emulator;
-mod fixed_base;
 mod halves;
 mod kernel;
 mod lanes52;
@@ -14,6 +13,7 @@ mod madd52;
 mod pair;
 #[cfg(test)]
 mod portable;
+mod powers;
 #[cfg(test)]
 pub(super) mod testing;
 #[cfg(test)]

@@ -40,7 +40,7 @@ use zeroize::Zeroize;
 use self::batch::Run;
 pub(crate) use self::batch::backend;
 use self::convert::flat;
-pub(crate) use self::fixed_base::FixedBaseLanes;
+pub(crate) use self::fixed_base::{PowerLanes, Selection};
 pub(crate) use self::ladder::LARGEST_WINDOW;
 pub(crate) use self::workspace::Operands;
 use crate::profile::Profile;
@@ -136,37 +136,6 @@ pub(crate) trait Lanes: Copy {
     /// same order for all digits. An entry is `out.len()` limbs long.
     fn select(self, out: &mut [Self::Limb], table: &[Self::Limb], digits: &[u8]);
 
-    /// The largest window for products of `terms` powers of `limbs` limbs, in bits.
-    fn product_window(self, limbs: usize, terms: usize) -> u32 {
-        let _ = (limbs, terms);
-        LARGEST_WINDOW
-    }
-
-    /// The number of limbs of an [arranged](Self::arrange) table.
-    fn arranged_len(limbs: usize, window: Window) -> usize {
-        window.table_len() * limbs
-    }
-
-    /// Copies a table in the order in which [`mul_and_select`](Self::mul_and_select) reads it.
-    fn arrange(self, out: &mut [Self::Limb], table: &[Self::Limb], window: Window) {
-        let _ = window;
-        out.copy_from_slice(table);
-    }
-
-    /// Like [`mul`](Self::mul), and a look-up that may be done along with it.
-    fn mul_and_select(
-        self,
-        out: &mut [Self::Limb],
-        a: &[Self::Limb],
-        b: &[Self::Limb],
-        modulus: Modulus<'_, Self::Limb>,
-        scratch: &mut [Self::Limb],
-        selection: Selection<'_, Self::Limb>,
-    ) {
-        self.mul(out, a, b, modulus, scratch);
-        self.select(selection.out, selection.table, selection.digits);
-    }
-
     /// The number of limbs of a table entry, for powers of `limbs` limbs and this window. An entry
     /// begins with the power. [`extend_entries`](Self::extend_entries) computes the rest of it.
     fn entry_len(self, limbs: usize, window: Window) -> usize {
@@ -196,15 +165,6 @@ pub(crate) trait Lanes: Copy {
         self.mul(spare, value, x.entry, x.modulus, x.scratch);
         mem::swap(value, spare);
     }
-}
-
-/// A look-up: see [`Lanes::select`].
-pub(crate) struct Selection<'a, L> {
-    pub(crate) out: &'a mut [L],
-    /// An [arranged](Lanes::arrange) table.
-    pub(crate) table: &'a [L],
-    pub(crate) window: Window,
-    pub(crate) digits: &'a [u8],
 }
 
 /// The moduli of all lanes.
@@ -258,7 +218,7 @@ impl<L: Lanes, R: Lanes> LaneEngine<L, R> {
     }
 }
 
-impl<L: FixedBaseLanes + Sync, R: Lanes + Sync> SimdEngine for LaneEngine<L, R> {
+impl<L: PowerLanes + Sync, R: Lanes + Sync> SimdEngine for LaneEngine<L, R> {
     fn profile(&self) -> &Profile {
         &self.profile
     }

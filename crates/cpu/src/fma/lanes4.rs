@@ -5,7 +5,7 @@ use zeroize::Zeroize;
 use super::fma51::{Fma51, Limb, RADIX_BITS, TWO_52};
 use super::look_up::{Select, SelectOfRow};
 use super::product::{self, Mul, Prepare, Square};
-use crate::lanes::{FixedBaseLanes, Lanes, Modulus};
+use crate::lanes::{Lanes, Modulus, PowerLanes};
 
 /// Four instances on the instructions of `T`.
 #[derive(Clone, Copy, Debug)]
@@ -101,7 +101,7 @@ impl<T: Fma51> Lanes for Lanes4<T> {
     }
 }
 
-impl<T: Fma51> FixedBaseLanes for Lanes4<T> {
+impl<T: Fma51> PowerLanes for Lanes4<T> {
     const LARGEST_ROW_WINDOW: u32 = 5;
 
     fn select_of_row(self, out: &mut [Limb], row: &[u64], digits: &[u8]) {

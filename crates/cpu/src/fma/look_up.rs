@@ -53,7 +53,7 @@ fn select<T: Fma51, const G: usize>(
     }
 }
 
-/// See [`FixedBaseLanes::select_of_row`](crate::lanes::FixedBaseLanes::select_of_row). Each word is copied to all
+/// See [`PowerLanes::select_of_row`](crate::lanes::PowerLanes::select_of_row). Each word is copied to all
 /// lanes, and kept in those whose digit is its entry.
 pub(super) struct SelectOfRow<'a> {
     pub(super) out: &'a mut [Limb],

@@ -7,10 +7,10 @@ use batch_modexp_core::window::Window;
 
 use super::halves::{Extend, MulEntry};
 use super::kernel::Beside;
-use super::look_up::{self, Section, Select, SelectBeside, sections_suffice};
+use super::look_up::{Section, Select, sections_suffice};
 use super::madd52::{self, Limb, MAX_LANES, Madd52, Processor, RADIX_BITS};
 use super::tiles::{self, Mul, Square, Squarings};
-use crate::lanes::{LARGEST_WINDOW, Lanes, Modulus, Operands, Selection};
+use crate::lanes::{Lanes, Modulus, Operands};
 
 /// One instance in each lane, computed with the instructions of `T`.
 #[derive(Clone, Copy, Debug)]
@@ -60,59 +60,6 @@ impl<T: Madd52> Lanes for Lanes52<T> {
             work: (),
         };
         madd52::dispatch(self.0, modulus.limbs.len(), &mut mul);
-    }
-
-    fn mul_and_select(
-        self,
-        out: &mut [T::Limb],
-        a: &[T::Limb],
-        b: &[T::Limb],
-        modulus: Modulus<'_, T::Limb>,
-        scratch: &mut [T::Limb],
-        selection: Selection<'_, T::Limb>,
-    ) {
-        let (limbs, window) = (selection.out.len(), selection.window);
-        if !selects_beside::<T>(limbs, window) {
-            self.mul(out, a, b, modulus, scratch);
-            return self.select(selection.out, selection.table, selection.digits);
-        }
-        let mut mul = Mul {
-            out,
-            a,
-            b,
-            modulus: &modulus,
-            scratch,
-            work: SelectBeside {
-                out: selection.out,
-                table: selection.table,
-                entries: window.table_len(),
-                digits: of_lanes::<T>(selection.digits),
-            },
-        };
-        madd52::dispatch(self.0, limbs, &mut mul);
-    }
-
-    fn product_window(self, limbs: usize, terms: usize) -> u32 {
-        // Tables that are in no first-level cache take longer to read than products of short numbers.
-        match self.0.processor() {
-            Processor::Other if limbs <= 20 && terms > 2 => LARGEST_WINDOW - 1,
-            _ => LARGEST_WINDOW,
-        }
-    }
-
-    fn arranged_len(limbs: usize, window: Window) -> usize {
-        match selects_beside::<T>(limbs, window) {
-            true => look_up::arranged_len(limbs, window.table_len()),
-            false => window.table_len() * limbs,
-        }
-    }
-
-    fn arrange(self, out: &mut [T::Limb], table: &[T::Limb], window: Window) {
-        let limbs = table.len() / window.table_len();
-        match selects_beside::<T>(limbs, window) {
-            true => look_up::arrange(out, table, limbs),
-            false => out.copy_from_slice(table),
-        }
     }
 
     fn square(
@@ -277,13 +224,6 @@ fn have_halves<T: Madd52>(unit: T, limbs: usize, window_bits: u32) -> bool {
     };
     pays && sections_suffice(window_bits)
         && madd52::may_have_halves::<T>(madd52::tile_len::<T>(limbs))
-}
-
-/// Whether a number is looked up beside a multiplication, for which there is code with some tiles.
-/// With short numbers more entries are read than the multiplication hides.
-fn selects_beside<T: Madd52>(limbs: usize, window: Window) -> bool {
-    let has_code = madd52::keeps_columns::<T>(madd52::tile_len::<T>(limbs));
-    has_code && limbs >= 20 && sections_suffice(window.bits())
 }
 
 impl<T: Madd52> Lanes52<T> {

@@ -6,8 +6,6 @@
 
 #![allow(clippy::out_of_bounds_indexing)] // In bodies of `unrolled!` that are left out.
 
-use core::slice;
-
 use super::kernel::{self, Beside, Interleaved, unrolled};
 use super::madd52::{Kernel, Limb, MAX_LANES, Madd52};
 
@@ -38,148 +36,13 @@ impl<L: Limb> Kernel<L> for Select<'_, L> {
     }
 }
 
-/// The number of limbs of a table of `entries` entries in the order of [`arrange`].
-pub(super) fn arranged_len(limbs: usize, entries: usize) -> usize {
-    entries.div_ceil(SECTION_LEN) * SECTION_LEN * limbs
-}
-
-/// Copies a table of entries of `limbs` limbs in the order in which [`SelectBeside`] reads it:
-/// section by section, and for each limb the entries of the section. The last section repeats some
-/// entries.
-pub(super) fn arrange<L: Copy>(out: &mut [L], table: &[L], limbs: usize) {
-    let entries = table.len() / limbs;
-    for (section, out) in out.chunks_exact_mut(SECTION_LEN * limbs).enumerate() {
-        let table = &table[first_of(section, entries) * limbs..];
-        for (number, entry) in table.chunks_exact(limbs).take(SECTION_LEN).enumerate() {
-            for (out, limb) in out.as_chunks_mut::<SECTION_LEN>().0.iter_mut().zip(entry) {
-                out[number] = *limb;
-            }
-        }
-    }
-}
-
-/// A look-up beside a multiplication, in a table that was [arranged](arrange) for it: memory is read
-/// from the start to the end.
-pub(super) struct SelectBeside<'a, L> {
-    pub(super) out: &'a mut [L],
-    pub(super) table: &'a [L],
-    /// The number of entries.
-    pub(super) entries: usize,
-    pub(super) digits: [u8; MAX_LANES],
-}
-
-impl<L: Limb> Beside<L> for SelectBeside<'_, L> {
-    const NUMBERS: usize = 1;
-
-    #[inline(always)]
-    fn interleaved<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) -> impl Interleaved<T> {
-        self.out.fill(L::ZERO);
-        let tiles = self.out.len() / B;
-        let mut table = self.table.as_chunks().0.as_chunks().0.iter();
-        Scan::<T, B> {
-            digits: self.digits,
-            entries: self.entries,
-            current: table.next().expect("a table with entries"),
-            rest: table,
-            out: self.out.as_chunks_mut().0,
-            place: 0,
-            section: 0,
-            tiles,
-            rows: tiles,
-            of_last_row: (0..PART).step_by(tiles).map(|limb| 1 << limb).sum(),
-            of_row: 0,
-            masks: masks_from(t, self.digits, 0),
-        }
-    }
-}
-
-/// How many limbs of a section are looked up in as many rows as there are tiles, so that five
-/// sections are in the rows of a multiplication. Divides the length of a tile.
-const PART: usize = 5;
-
-/// Some limbs of the entries of a section.
-type Part<L> = [[L; SECTION_LEN]; PART];
-
-/// The work of a [`SelectBeside`].
-struct Scan<'a, T: Madd52, const B: usize> {
-    digits: [u8; MAX_LANES],
-    /// The number of entries.
-    entries: usize,
-    current: &'a Part<T::Limb>,
-    /// The parts after the current one.
-    rest: slice::Iter<'a, Part<T::Limb>>,
-    out: &'a mut [[T::Limb; PART]],
-    /// The place of the current part in `out`.
-    place: usize,
-    section: usize,
-    /// The number of tiles of `out`.
-    tiles: usize,
-    /// After how many rows the current part is complete.
-    rows: usize,
-    /// A bit for each limb of the part that its last row looks up. In the row before, these are the
-    /// limbs after them.
-    of_last_row: u32,
-    /// Such bits for the current row.
-    of_row: u32,
-    /// The lanes whose digits are the entries of the section.
-    masks: [T::Mask; SECTION_LEN],
-}
-
-impl<'a, T: Madd52, const B: usize> Scan<'a, T, B> {
-    /// Looks up limb `i` of the current part if this row is to.
-    #[inline(always)]
-    fn limb(&mut self, t: T, i: usize) {
-        if self.of_row & 1 << i != 0 {
-            let out = &mut self.out[self.place][i];
-            let mut picked = t.load(out);
-            unrolled!(SECTION_LEN, K, {
-                picked = t.merge(picked, self.masks[K], &self.current[i][K]);
-            });
-            t.store(out, picked);
-        }
-    }
-
-    #[inline(always)]
-    fn go_to(&mut self, t: T, part: &'a Part<T::Limb>) {
-        self.current = part;
-        self.place += 1;
-        if self.place == self.out.len() {
-            self.place = 0;
-            self.section += 1;
-            self.masks = masks_from(t, self.digits, first_of(self.section, self.entries));
-        }
-    }
-}
-
-impl<T: Madd52, const B: usize> Interleaved<T> for Scan<'_, T, B> {
-    #[inline(always)]
-    fn begin(&mut self, _: T, _: usize) {}
-
-    #[inline(always)]
-    fn part<const J: usize>(&mut self, t: T, _: usize) {
-        if J == 0 {
-            if self.rows == 0 {
-                self.rows = self.tiles;
-                match self.rest.next() {
-                    Some(next) => self.go_to(t, next),
-                    None => self.of_last_row = 0,
-                }
-            }
-            self.rows -= 1;
-            self.of_row = self.of_last_row << self.rows;
-        }
-        unrolled!(P, {
-            // Known at compile time, as in `Rows`.
-            if const { P * B / PART == J } {
-                self.limb(t, P);
-            }
-        }, 0 1 2 3 4);
-    }
-}
-
 /// For each of the entries from number `first` on, the lanes whose digit it is.
 #[inline(always)]
-fn masks_from<T: Madd52>(t: T, digits: [u8; MAX_LANES], first: usize) -> [T::Mask; SECTION_LEN] {
+pub(super) fn masks_from<T: Madd52>(
+    t: T,
+    digits: [u8; MAX_LANES],
+    first: usize,
+) -> [T::Mask; SECTION_LEN] {
     let digits = t.widen(digits);
     let mut masks = [t.equal(digits, first as u64); SECTION_LEN];
     unrolled!(SECTION_LEN, K, {
@@ -274,7 +137,7 @@ impl<L: Limb, const P: usize> Beside<L> for Section<'_, L, P> {
 /// The number of the first entry that squaring `squaring` reads. The last squaring may read some
 /// entries a second time, which has no effect.
 #[inline(always)]
-fn first_of(squaring: usize, entries: usize) -> usize {
+pub(super) fn first_of(squaring: usize, entries: usize) -> usize {
     (squaring * SECTION_LEN).min(entries - SECTION_LEN)
 }
 

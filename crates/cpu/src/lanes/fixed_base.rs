@@ -1,18 +1,22 @@
-//! Powers of a fixed base, one in each lane: see [`fixed_base`](batch_modexp_core::fixed_base).
+//! Powers of a fixed base, one in each lane: see [`fixed_base`](batch_modexp_core::fixed_base). The
+//! trait of lanes is also for products of powers.
 
 use core::{array, iter, mem, slice};
 
 use batch_modexp_core::fixed_base::{Rows, Table};
 use batch_modexp_core::powers::FixedPowers;
 use batch_modexp_core::width::scrubbed;
+use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
 
-use super::Lanes;
 use super::convert::MAX_COUNT;
 use super::workspace::{Buffer, Workspace};
+use super::{LARGEST_WINDOW, Lanes, Modulus};
 
-/// Lanes with a look-up in tables of a fixed base.
-pub(crate) trait FixedBaseLanes: Lanes {
+/// Lanes with the look-ups for fixed bases and products of powers.
+///
+/// [`PowerEngine`](batch_modexp_core::powers::PowerEngine) needs them.
+pub(crate) trait PowerLanes: Lanes {
     /// The largest window, in bits, with which [`select_of_row`](Self::select_of_row) costs less time
     /// than the products it saves; measured.
     const LARGEST_ROW_WINDOW: u32;
@@ -21,6 +25,46 @@ pub(crate) trait FixedBaseLanes: Lanes {
     /// [`Table::rows`](batch_modexp_core::fixed_base::Table::rows). Reads the whole row in the same
     /// order for all digits. An entry has `out.len()` limbs.
     fn select_of_row(self, out: &mut [Self::Limb], row: &[u64], digits: &[u8]);
+
+    /// The largest window for products of `terms` powers of `limbs` limbs, in bits.
+    fn product_window(self, limbs: usize, terms: usize) -> u32 {
+        let _ = (limbs, terms);
+        LARGEST_WINDOW
+    }
+
+    /// The number of limbs of an [arranged](Self::arrange) table.
+    fn arranged_len(limbs: usize, window: Window) -> usize {
+        window.table_len() * limbs
+    }
+
+    /// Copies a table in the order in which [`mul_and_select`](Self::mul_and_select) reads it.
+    fn arrange(self, out: &mut [Self::Limb], table: &[Self::Limb], window: Window) {
+        let _ = window;
+        out.copy_from_slice(table);
+    }
+
+    /// Like [`mul`](Lanes::mul), and a look-up that may be done along with it.
+    fn mul_and_select(
+        self,
+        out: &mut [Self::Limb],
+        a: &[Self::Limb],
+        b: &[Self::Limb],
+        modulus: Modulus<'_, Self::Limb>,
+        scratch: &mut [Self::Limb],
+        selection: Selection<'_, Self::Limb>,
+    ) {
+        self.mul(out, a, b, modulus, scratch);
+        self.select(selection.out, selection.table, selection.digits);
+    }
+}
+
+/// A look-up: see [`Lanes::select`].
+pub(crate) struct Selection<'a, L> {
+    pub(crate) out: &'a mut [L],
+    /// An [arranged](PowerLanes::arrange) table.
+    pub(crate) table: &'a [L],
+    pub(crate) window: Window,
+    pub(crate) digits: &'a [u8],
 }
 
 /// How many groups of lanes are computed together, row by row. Each row is read from memory once
@@ -94,7 +138,7 @@ impl<L: Lanes> Workspace<'_, L> {
 }
 
 /// Computes the powers of a request by a table of these lanes.
-pub(crate) fn powers<L: FixedBaseLanes>(lanes: L, powers: FixedPowers<'_, '_>) {
+pub(crate) fn powers<L: PowerLanes>(lanes: L, powers: FixedPowers<'_, '_>) {
     let FixedPowers {
         table,
         exponents,
@@ -134,7 +178,7 @@ fn copy_entries<L: Lanes>(out: &mut [L::Limb], rows: &Rows<&[u64]>, row: usize, 
 }
 
 /// Groups of lanes that are computed together, row by row.
-struct Groups<'a, L: FixedBaseLanes> {
+struct Groups<'a, L: PowerLanes> {
     table: &'a Table,
     exponent_bits: u32,
     /// For each group and each row, the digits of all lanes.
@@ -149,7 +193,7 @@ struct Groups<'a, L: FixedBaseLanes> {
     workspace: Workspace<'a, L>,
 }
 
-impl<'a, L: FixedBaseLanes> Groups<'a, L> {
+impl<'a, L: PowerLanes> Groups<'a, L> {
     fn new(
         table: &'a Table,
         exponent_bits: u32,

@@ -10,14 +10,14 @@ use batch_modexp_core::width::scrubbed;
 use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
 
+use super::fixed_base::{PowerLanes, Selection};
 use super::ladder::{recode, window};
 use super::workspace::{Buffer, Workspace};
-use super::{Lanes, Selection};
 
 /// Computes the products of a request. Source: E. G. Straus, "Addition chains of vectors", American
 /// Mathematical Monthly 71, 1964; Handbook of Applied Cryptography, algorithm 14.88, with a table
 /// for each base instead of one for all.
-pub(crate) fn powers<L: Lanes>(lanes: L, powers: MultiPowers<'_, '_>) {
+pub(crate) fn powers<L: PowerLanes>(lanes: L, powers: MultiPowers<'_, '_>) {
     let Some(first) = powers.moduli.first() else {
         return;
     };
@@ -44,14 +44,14 @@ pub(crate) fn powers<L: Lanes>(lanes: L, powers: MultiPowers<'_, '_>) {
 }
 
 /// The terms of the products of a group of lanes.
-struct Terms<'a, L: Lanes> {
+struct Terms<'a, L: PowerLanes> {
     window: Window,
     /// The exponent length of each term, in bits.
     lengths: &'a [u32],
     /// The term with the longest exponent. Its table is that of the workspace, so that the ladder
     /// takes its steps as for one power.
     longest: usize,
-    /// For each other term, the [arranged](Lanes::arrange) table of powers of its bases.
+    /// For each other term, the [arranged](PowerLanes::arrange) table of powers of its bases.
     tables: Buffer<L::Limb>,
     /// For each term and each digit position of the longest exponent, the digits of all lanes.
     digits: Buffer<u8>,
@@ -62,7 +62,7 @@ struct Terms<'a, L: Lanes> {
     workspace: Workspace<'a, L>,
 }
 
-impl<'a, L: Lanes> Terms<'a, L> {
+impl<'a, L: PowerLanes> Terms<'a, L> {
     fn new(lanes: L, limbs: usize, lengths: &'a [u32]) -> Self {
         let longest = (0..lengths.len()).max_by_key(|term| lengths[*term]);
         let longest = longest.unwrap_or(0);

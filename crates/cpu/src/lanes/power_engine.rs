@@ -15,13 +15,13 @@ use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
 
 use super::convert::{MAX_COUNT, of_lane, to_plain};
-use super::fixed_base::{self, FixedBaseLanes};
+use super::fixed_base::{self, PowerLanes};
 use super::ladder::public_powers;
 use super::workspace::{Buffer, Workspace};
 use super::{LaneEngine, Lanes, multi_exp};
 
 /// All of it in groups of lanes, also the last instances.
-impl<L: FixedBaseLanes + Sync, R: Lanes + Sync> PowerEngine for LaneEngine<L, R> {
+impl<L: PowerLanes + Sync, R: Lanes + Sync> PowerEngine for LaneEngine<L, R> {
     fn table_form(&self, bits: u32) -> TableForm {
         TableForm {
             radix_bits: L::RADIX_BITS,

@@ -10,7 +10,7 @@ use num_bigint::BigUint;
 
 pub(crate) use self::squarings::check_squarings;
 use super::ladder::window;
-use super::{FixedBaseLanes, LARGEST_WINDOW, Lanes, Modulus, Operands, Selection};
+use super::{LARGEST_WINDOW, Lanes, Modulus, Operands, PowerLanes, Selection};
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): reproducible test data.
 pub(crate) struct Random(pub(crate) u64);
@@ -207,7 +207,7 @@ pub(crate) fn check_select<L: Lanes>(lanes: L, bits: u32) {
 }
 
 /// Looks up every entry of a shared row, in some lane.
-pub(crate) fn check_select_of_row<L: FixedBaseLanes>(lanes: L, bits: u32) {
+pub(crate) fn check_select_of_row<L: PowerLanes>(lanes: L, bits: u32) {
     let limbs = L::limb_count(bits);
     let mut random = Random(4);
     for entries in [8usize, 16, 32, 64, 128, 256] {
@@ -289,7 +289,7 @@ pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
 
 /// Fills tables for windows of all sizes, looks up every digit, alone and beside a multiplication,
 /// and takes a step with another one. Compares with big integers: the residue, and that numbers stay below the bound.
-pub(crate) fn check_ladder<L: Lanes>(lanes: L, bits: u32) {
+pub(crate) fn check_ladder<L: PowerLanes>(lanes: L, bits: u32) {
     let limbs = L::limb_count(bits);
     let r = BigUint::from(1u8) << (limbs as u32 * L::RADIX_BITS);
     let mut random = Random(u64::from(bits) + 2);
