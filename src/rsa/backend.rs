@@ -116,14 +116,10 @@ impl Items<'_> {
     ///
     /// [`Error::Rng`], and the errors of `backend`.
     pub fn compute_on<B: RsaBackend + ?Sized>(self, backend: &B) -> Result<(), Error> {
-        let mut parts = self.chunks(ITEMS_AT_A_TIME);
-        parts.try_for_each(|part| part.compute_at_once(backend))
-    }
-
-    /// Computes all items together, as [`compute_on`](Self::compute_on).
-    fn compute_at_once<B: RsaBackend + ?Sized>(self, backend: &B) -> Result<(), Error> {
+        let engine = backend.engine().0;
         let exponentiate = |powers: SecretPowers<'_>| backend.exponentiate(powers);
-        private_op::run(backend.engine().0, &exponentiate, self)
+        let mut parts = self.chunks(ITEMS_AT_A_TIME);
+        parts.try_for_each(|part| private_op::run(engine, &exponentiate, part))
     }
 }
 

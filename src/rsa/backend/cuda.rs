@@ -20,7 +20,7 @@ use crate::backend::cuda::runtime::pipeline::Destination;
 use crate::rsa::batch::{Batch, KeyClass};
 use crate::rsa::error::Error;
 use crate::rsa::key::{KeyHandle, KeyParts};
-use crate::rsa::private_op::{Blinded, EncodedItems};
+use crate::rsa::private_op::{self, Blinded, EncodedItems};
 
 /// Items at a time for keys without CRT kernels; enough for the exponentiations to fill a device.
 const MAX_ITEMS_THROUGH_HOST: usize = 8192;
@@ -127,7 +127,8 @@ fn private_ops(
         }
     }
     let mut parts = items.chunks(MAX_ITEMS_THROUGH_HOST);
-    parts.try_for_each(|part| part.compute_at_once(cuda))?;
+    let exponentiate = |powers: SecretPowers<'_>| cuda.exponentiate(powers);
+    parts.try_for_each(|part| private_op::run(cuda.engine().0, &exponentiate, part))?;
     Ok(Timing::default())
 }
 
