@@ -45,6 +45,9 @@ pub(crate) use self::ladder::LARGEST_WINDOW;
 pub(crate) use self::workspace::Operands;
 use crate::profile::Profile;
 
+/// The largest number of lanes in a vector.
+pub(crate) const MAX_LANES: usize = 8;
+
 /// Arithmetic on [`COUNT`](Self::COUNT) instances at a time, by a vector unit.
 ///
 /// A value proves that the processor has the instructions.

@@ -11,7 +11,8 @@ use core::arch::x86_64::{
 use core::ptr;
 use std::sync::OnceLock;
 
-use super::madd52::{Kernel, Limb8, MAX_LANES, Madd52, Processor, RADIX_BITS};
+use super::madd52::{Kernel, Limb8, Madd52, Processor, RADIX_BITS};
+use crate::lanes::MAX_LANES;
 
 /// Proof that AVX-512 F and IFMA can be used.
 #[derive(Clone, Copy, Debug)]

@@ -15,7 +15,8 @@ use core::arch::x86_64::{
 };
 use core::ptr;
 
-use super::madd52::{Kernel, Limb4, MAX_LANES, Madd52, Processor, RADIX_BITS};
+use super::madd52::{Kernel, Limb4, Madd52, Processor, RADIX_BITS};
+use crate::lanes::MAX_LANES;
 
 /// Proof that AVX2 and the multiply-adds of this encoding can be used.
 #[derive(Clone, Copy, Debug)]

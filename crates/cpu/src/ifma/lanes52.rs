@@ -8,9 +8,9 @@ use batch_modexp_core::window::Window;
 use super::halves::{Extend, MulEntry};
 use super::kernel::Beside;
 use super::look_up::{Section, Select, sections_suffice};
-use super::madd52::{self, Limb, MAX_LANES, Madd52, Processor, RADIX_BITS};
+use super::madd52::{self, Limb, Madd52, Processor, RADIX_BITS};
 use super::tiles::{self, Mul, Square, Squarings};
-use crate::lanes::{Lanes, Modulus, Operands};
+use crate::lanes::{Lanes, MAX_LANES, Modulus, Operands};
 
 /// One instance in each lane, computed with the instructions of `T`.
 #[derive(Clone, Copy, Debug)]

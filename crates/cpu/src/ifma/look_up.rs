@@ -7,7 +7,8 @@
 #![allow(clippy::out_of_bounds_indexing)] // In bodies of `unrolled!` that are left out.
 
 use super::kernel::{self, Beside, Interleaved, unrolled};
-use super::madd52::{Kernel, Limb, MAX_LANES, Madd52};
+use super::madd52::{Kernel, Limb, Madd52};
+use crate::lanes::MAX_LANES;
 
 /// See [`Lanes::select`](crate::lanes::Lanes::select).
 pub(super) struct Select<'a, L> {

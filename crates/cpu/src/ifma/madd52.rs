@@ -7,14 +7,13 @@
 
 use zeroize::Zeroize;
 
+use crate::lanes::MAX_LANES;
+
 /// Bits in a limb.
 pub(super) const RADIX_BITS: u32 = 52;
 
 /// The largest number of limbs in a tile, on any unit.
 const MAX_TILE: usize = 20;
-
-/// The largest number of lanes in a vector.
-pub(super) const MAX_LANES: usize = 8;
 
 /// One limb of all lanes, aligned for fast loads.
 pub(crate) trait Limb: Copy + Default + Zeroize + 'static {

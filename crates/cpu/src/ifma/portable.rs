@@ -6,7 +6,8 @@ use core::cell::RefCell;
 use core::hint::black_box;
 use core::marker::PhantomData;
 
-use super::madd52::{Kernel, Limb, Limb4, Limb8, MAX_LANES, Madd52, Processor, RADIX_BITS};
+use super::madd52::{Kernel, Limb, Limb4, Limb8, Madd52, Processor, RADIX_BITS};
+use crate::lanes::MAX_LANES;
 
 /// As many lanes as `L` has, in plain Rust. Its methods are not inlined: unrolled, they would take
 /// minutes to compile. For the same reason a vector is a [`Handle`].

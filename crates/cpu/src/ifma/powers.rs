@@ -9,9 +9,9 @@ use batch_modexp_core::window::Window;
 use super::kernel::{self, Beside, Interleaved, unrolled};
 use super::lanes52::{Lanes52, of_lanes};
 use super::look_up::{SECTION_LEN, first_of, masks_from, sections_suffice};
-use super::madd52::{self, Kernel, Limb, MAX_LANES, Madd52, Processor};
+use super::madd52::{self, Kernel, Limb, Madd52, Processor};
 use super::tiles::Mul;
-use crate::lanes::{LARGEST_WINDOW, Lanes, Modulus, PowerLanes, Selection};
+use crate::lanes::{LARGEST_WINDOW, Lanes, MAX_LANES, Modulus, PowerLanes, Selection};
 
 impl<T: Madd52> PowerLanes for Lanes52<T> {
     const LARGEST_ROW_WINDOW: u32 = 6;

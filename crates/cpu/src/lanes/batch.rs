@@ -24,9 +24,9 @@ use batch_modexp_core::width::{MAX_BITS, clear, place, scrubbed, width};
 use batch_modexp_core::{Error, ModMul};
 use crypto_bigint::{Limb, Unsigned};
 
-use super::Lanes;
-use super::convert::{MAX_COUNT, import, of_lane};
+use super::convert::{import, of_lane};
 use super::workspace::Workspace;
+use super::{Lanes, MAX_LANES};
 
 /// Consecutive products with equally wide moduli, and the places of their results.
 ///
@@ -37,17 +37,17 @@ pub(crate) trait Run<'a> {
     fn count(&self) -> usize;
 
     /// The moduli of a group.
-    fn moduli(&self, group: Range<usize>) -> [ModulusRef<'a>; MAX_COUNT];
+    fn moduli(&self, group: Range<usize>) -> [ModulusRef<'a>; MAX_LANES];
 
     /// Whether the moduli of `group` and of `prepared` are the same references, lane by lane. A
     /// shorter group may follow a longer one: the moduli in unused lanes do not matter.
     fn same_moduli(&self, group: Range<usize>, prepared: Range<usize>) -> bool;
 
     /// Both factors of the products of a group.
-    fn factors(&self, group: Range<usize>) -> [[&'a [Limb]; 2]; MAX_COUNT];
+    fn factors(&self, group: Range<usize>) -> [[&'a [Limb]; 2]; MAX_LANES];
 
     /// The places of the results of a group, each as wide as the moduli; empty for unused lanes.
-    fn results(&mut self, group: Range<usize>) -> [&mut [Limb]; MAX_COUNT];
+    fn results(&mut self, group: Range<usize>) -> [&mut [Limb]; MAX_LANES];
 }
 
 /// [`BatchModMul`](batch_modexp_core::BatchModMul) by `multiply`, which receives run after run and
@@ -83,7 +83,7 @@ impl<'a, U: Unsigned> Products<'a, U> {
         &self,
         group: Range<usize>,
         f: impl Fn(&'a ModMul<'a, U>) -> T,
-    ) -> [T; MAX_COUNT] {
+    ) -> [T; MAX_LANES] {
         let group = &self.batch[group];
         array::from_fn(|lane| f(of_lane(group, lane)))
     }
@@ -94,7 +94,7 @@ impl<'a, U: Unsigned> Run<'a> for Products<'a, U> {
         self.batch.len()
     }
 
-    fn moduli(&self, group: Range<usize>) -> [ModulusRef<'a>; MAX_COUNT] {
+    fn moduli(&self, group: Range<usize>) -> [ModulusRef<'a>; MAX_LANES] {
         self.each_lane(group, |product| ModulusRef::of(product.params))
     }
 
@@ -104,13 +104,13 @@ impl<'a, U: Unsigned> Run<'a> for Products<'a, U> {
         group.len() <= prepared.len() && pairs.all(|(a, b)| ptr::eq(a.params, b.params))
     }
 
-    fn factors(&self, group: Range<usize>) -> [[&'a [Limb]; 2]; MAX_COUNT] {
+    fn factors(&self, group: Range<usize>) -> [[&'a [Limb]; 2]; MAX_LANES] {
         self.each_lane(group, |product| {
             [product.a.as_limbs(), product.b.as_limbs()]
         })
     }
 
-    fn results(&mut self, group: Range<usize>) -> [&mut [Limb]; MAX_COUNT] {
+    fn results(&mut self, group: Range<usize>) -> [&mut [Limb]; MAX_LANES] {
         let mut places = self.batch[group.clone()].iter().zip(&mut self.out[group]);
         array::from_fn(|_| match places.next() {
             Some((product, out)) => place(out, product.params.modulus().as_ref()),
@@ -258,9 +258,9 @@ mod tests {
             // Unused lanes repeat the last one.
             let bits = run.moduli(0..1)[0].bits();
             let moduli = run.moduli(all.clone()).map(|params| params.bits());
-            assert_eq!(moduli, [bits; MAX_COUNT]);
+            assert_eq!(moduli, [bits; MAX_LANES]);
             let factors = [a.as_limbs(), b.as_limbs()];
-            assert_eq!(run.factors(all.clone()), [factors; MAX_COUNT]);
+            assert_eq!(run.factors(all.clone()), [factors; MAX_LANES]);
             let places = run.results(all).map(|place| place.len());
             runs.borrow_mut().push((run.count(), bits, places));
         })

@@ -10,10 +10,7 @@ use batch_modexp_core::window::bits_at;
 use crypto_bigint::Limb;
 use zeroize::Zeroize;
 
-use super::Lanes;
-
-/// The largest number of lanes in a vector.
-pub(super) const MAX_COUNT: usize = 8;
+use super::{Lanes, MAX_LANES};
 
 /// Cuts a number `of` the modulus of each lane into limbs, by way of `words`. If all lanes have the
 /// same modulus, as with one key, it is cut once for all.
@@ -98,7 +95,7 @@ fn transpose<'a, L: Lanes>(number: impl Fn(usize) -> &'a [Limb], words: &mut [u6
 /// Splits the numbers of all lanes, as [`transpose`] gives them, into limbs, multiplied by
 /// `2^shift`. The product must fit.
 fn cut<L: Lanes>(words: &[u64], shift: u32, limbs: &mut [L::Limb]) {
-    const ZEROS: [u64; MAX_COUNT] = [0; MAX_COUNT];
+    const ZEROS: [u64; MAX_LANES] = [0; MAX_LANES];
     let mask = (1 << L::RADIX_BITS) - 1;
     let row = |index: i32| {
         let start = usize::try_from(index).ok().map(|index| index * L::COUNT);
@@ -163,7 +160,7 @@ pub(super) fn store<L: Lanes>(words: &[u64], lane: usize, limbs: &mut [Limb]) {
 /// are sums of columns.
 pub(super) fn to_plain<L: Lanes>(limbs: &[L::Limb], plain: &mut [u64]) {
     let mask = (1 << L::RADIX_BITS) - 1;
-    let mut carry = [0; MAX_COUNT];
+    let mut carry = [0; MAX_LANES];
     for (limb, plain) in limbs.iter().zip(plain.chunks_exact_mut(L::COUNT)) {
         for lane in 0..L::COUNT {
             let sum = L::lane(limb, lane) + carry[lane];
@@ -178,7 +175,7 @@ pub(super) fn to_plain<L: Lanes>(limbs: &[L::Limb], plain: &mut [u64]) {
 /// Branch-free. `spare` has the same length and holds the differences afterwards.
 pub(super) fn reduce_once<L: Lanes>(plain: &mut [u64], modulus: &[u64], spare: &mut [u64]) {
     let mask = (1 << L::RADIX_BITS) - 1;
-    let mut borrow = [0; MAX_COUNT];
+    let mut borrow = [0; MAX_LANES];
     let places = plain
         .chunks_exact(L::COUNT)
         .zip(modulus.chunks_exact(L::COUNT));

@@ -9,9 +9,8 @@ use batch_modexp_core::width::scrubbed;
 use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
 
-use super::convert::MAX_COUNT;
 use super::workspace::{Buffer, Workspace};
-use super::{LARGEST_WINDOW, Lanes, Modulus};
+use super::{LARGEST_WINDOW, Lanes, MAX_LANES, Modulus};
 
 /// Lanes with the look-ups for fixed bases and products of powers.
 ///
@@ -165,7 +164,7 @@ pub(crate) fn powers<L: PowerLanes>(lanes: L, powers: FixedPowers<'_, '_>) {
 /// Copies the entry of each lane's public digit to the lane.
 fn copy_entries<L: Lanes>(out: &mut [L::Limb], rows: &Rows<&[u64]>, row: usize, digits: &[u8]) {
     let limbs = out.len();
-    let entries: [_; MAX_COUNT] = array::from_fn(|lane| match digits.get(lane) {
+    let entries: [_; MAX_LANES] = array::from_fn(|lane| match digits.get(lane) {
         Some(digit) => &rows.entry(row, *digit)[..limbs],
         None => &[],
     });

@@ -10,9 +10,9 @@ use batch_modexp_core::width::scrubbed;
 use batch_modexp_core::window::{Window, recode_into};
 use crypto_bigint::Limb;
 
-use super::Lanes;
-use super::convert::{MAX_COUNT, flat, of_lane, set_power_of_two};
+use super::convert::{flat, of_lane, set_power_of_two};
 use super::workspace::{Buffer, Operands, Workspace};
+use super::{Lanes, MAX_LANES};
 
 /// Computes powers with secret exponents.
 pub(super) fn powers<L: Lanes>(lanes: L, powers: SecretPowers<'_>) {
@@ -64,7 +64,7 @@ impl<L: Lanes> Workspace<'_, L> {
         lanes.extend_entries(x);
         let mut digits = digits.rchunks(L::COUNT);
         // Without digits, start with entry 0, which is one.
-        let top = digits.next().unwrap_or(&[0; MAX_COUNT][..L::COUNT]);
+        let top = digits.next().unwrap_or(&[0; MAX_LANES][..L::COUNT]);
         lanes.select(x.entry, x.table, top);
         let limbs = x.value.len();
         x.value.copy_from_slice(&x.entry[..limbs]);

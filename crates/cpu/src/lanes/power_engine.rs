@@ -14,11 +14,11 @@ use batch_modexp_core::powers::{
 use batch_modexp_core::width::scrubbed;
 use crypto_bigint::Limb;
 
-use super::convert::{MAX_COUNT, of_lane, to_plain};
+use super::convert::{of_lane, to_plain};
 use super::fixed_base::{self, PowerLanes};
 use super::ladder::public_powers;
 use super::workspace::{Buffer, Workspace};
-use super::{LaneEngine, Lanes, multi_exp};
+use super::{LaneEngine, Lanes, MAX_LANES, multi_exp};
 
 /// All of it in groups of lanes, also the last instances.
 impl<L: PowerLanes + Sync, R: Lanes + Sync> PowerEngine for LaneEngine<L, R> {
@@ -133,7 +133,7 @@ fn leave<L: Lanes>(lanes: L, modulus: ModulusRef<'_>, numbers: &[u64], out: &mut
 /// Copies a number to each lane.
 fn gather<'n, L: Lanes>(number: impl Fn(usize) -> &'n [u64], out: &mut [L::Limb]) {
     let limbs = out.len();
-    let numbers: [_; MAX_COUNT] = array::from_fn(|lane| match lane < L::COUNT {
+    let numbers: [_; MAX_LANES] = array::from_fn(|lane| match lane < L::COUNT {
         true => &number(lane)[..limbs],
         false => &[],
     });

@@ -13,10 +13,10 @@ use batch_modexp_core::width::scrubbed;
 use crypto_bigint::{Choice, CtEq, Limb};
 use zeroize::Zeroize;
 
-use super::convert::{MAX_COUNT, flat, import, of_lane, set_power_of_two};
+use super::convert::{flat, import, of_lane, set_power_of_two};
 use super::ladder::groups;
 use super::workspace::{Buffer, Workspace};
-use super::{Lanes, Modulus};
+use super::{Lanes, MAX_LANES, Modulus};
 
 /// `out[i] = a[i] * b[i] mod moduli[i]`, for equally wide moduli.
 ///
@@ -138,7 +138,7 @@ impl<L: Lanes> LowHigh<L> {
 
 /// `a += b` in every lane.
 fn add<L: Lanes>(a: &mut [L::Limb], b: &[L::Limb]) {
-    let mut carry = [0; MAX_COUNT];
+    let mut carry = [0; MAX_LANES];
     for (a, b) in a.iter_mut().zip(b) {
         for (lane, carry) in carry[..L::COUNT].iter_mut().enumerate() {
             let sum = L::lane(a, lane) + L::lane(b, lane) + *carry;
@@ -151,7 +151,7 @@ fn add<L: Lanes>(a: &mut [L::Limb], b: &[L::Limb]) {
 /// `a = (modulus << lift) - a` in every lane, for a of at most `modulus << lift`.
 fn negate<L: Lanes>(a: &mut [L::Limb], modulus: &[L::Limb], lift: u32) {
     // Signed.
-    let mut carry = [0i64; MAX_COUNT];
+    let mut carry = [0i64; MAX_LANES];
     for (a, modulus) in a.iter_mut().zip(modulus) {
         for (lane, carry) in carry[..L::COUNT].iter_mut().enumerate() {
             let lifted = (L::lane(modulus, lane) << lift) as i64;
@@ -202,7 +202,7 @@ pub(super) fn powers_agree<L: Lanes>(lanes: L, comparison: &Comparison<'_>) -> V
             let workspace = &mut sides[0].workspace;
             numbers[0].load(workspace, &comparison.bases[flat.clone()], size, half);
             numbers[1].load(workspace, &comparison.expected[flat], size, half);
-            let mut verdict = [Choice::TRUE; MAX_COUNT];
+            let mut verdict = [Choice::TRUE; MAX_LANES];
             for side in &mut sides {
                 side.compare(exponent, &numbers, &mut verdict);
             }
@@ -271,7 +271,7 @@ impl<'a, L: Lanes> Side<'a, L> {
         &mut self,
         exponent: &PublicExponent,
         [bases, expected]: &[LowHigh<L>; 2],
-        verdict: &mut [Choice; MAX_COUNT],
+        verdict: &mut [Choice; MAX_LANES],
     ) {
         let (lanes, mut x) = (self.workspace.lanes, self.workspace.operands());
         let primes = mem::replace(
@@ -291,7 +291,7 @@ impl<'a, L: Lanes> Side<'a, L> {
         x.modulus = primes;
         x.leave();
 
-        let mut bits = [0; MAX_COUNT];
+        let mut bits = [0; MAX_LANES];
         for limbs in self.workspace.reduced_value().chunks_exact(L::COUNT) {
             for lane in 0..L::COUNT {
                 bits[lane] |= limbs[lane];
