@@ -25,7 +25,7 @@ use core::mem;
 
 pub(super) use self::kernels::Token;
 use self::montgomery::{Odd, TILE, Tile, Unit};
-use super::lanes::{Lanes, Modulus, Operands};
+use super::lanes::{LaneModulus, Lanes, Operands};
 
 /// The narrowest supported moduli, in bits. The Montgomery constants of crypto-bigint suffice for
 /// at most twice their width.
@@ -89,14 +89,20 @@ impl<T: Unit> Lanes for Words<T> {
         out: &mut [u32],
         a: &[u32],
         b: &[u32],
-        modulus: Modulus<'_, u32>,
+        modulus: LaneModulus<'_, u32>,
         scratch: &mut [u32],
     ) {
         let (out, scratch) = (tiles_mut(out), tiles_mut(scratch));
         montgomery::multiply(self.0, out, tiles(a), tiles(b), odd(modulus), scratch);
     }
 
-    fn square(self, out: &mut [u32], a: &[u32], modulus: Modulus<'_, u32>, scratch: &mut [u32]) {
+    fn square(
+        self,
+        out: &mut [u32],
+        a: &[u32],
+        modulus: LaneModulus<'_, u32>,
+        scratch: &mut [u32],
+    ) {
         let (out, scratch) = (tiles_mut(out), tiles_mut(scratch));
         montgomery::square(self.0, out, tiles(a), odd(modulus), scratch);
     }
@@ -129,7 +135,7 @@ impl<T: Unit> Lanes for Words<T> {
 }
 
 /// The modulus in tiles, with the constants that `prepare` made.
-fn odd(modulus: Modulus<'_, u32>) -> Odd<'_> {
+fn odd(modulus: LaneModulus<'_, u32>) -> Odd<'_> {
     Odd {
         modulus: tiles(modulus.limbs),
         neg_inv: two_words(modulus.constants),

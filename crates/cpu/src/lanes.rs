@@ -106,7 +106,7 @@ pub(crate) trait Lanes: Copy {
         out: &mut [Self::Limb],
         a: &[Self::Limb],
         b: &[Self::Limb],
-        modulus: Modulus<'_, Self::Limb>,
+        modulus: LaneModulus<'_, Self::Limb>,
         scratch: &mut [Self::Limb],
     );
 
@@ -115,7 +115,7 @@ pub(crate) trait Lanes: Copy {
         self,
         out: &mut [Self::Limb],
         a: &[Self::Limb],
-        modulus: Modulus<'_, Self::Limb>,
+        modulus: LaneModulus<'_, Self::Limb>,
         scratch: &mut [Self::Limb],
     );
 
@@ -126,7 +126,7 @@ pub(crate) trait Lanes: Copy {
         value: &mut &'v mut [Self::Limb],
         spare: &mut &'v mut [Self::Limb],
         count: u32,
-        modulus: Modulus<'_, Self::Limb>,
+        modulus: LaneModulus<'_, Self::Limb>,
         scratch: &mut [Self::Limb],
     ) {
         for _ in 0..count {
@@ -172,7 +172,7 @@ pub(crate) trait Lanes: Copy {
 
 /// The moduli of all lanes.
 #[derive(Clone, Copy)]
-pub(crate) struct Modulus<'a, L> {
+pub(crate) struct LaneModulus<'a, L> {
     /// The moduli, all odd.
     pub(crate) limbs: &'a [L],
     /// `-1 / modulus mod 2^RADIX_BITS`.

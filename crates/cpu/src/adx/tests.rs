@@ -146,7 +146,7 @@ fn check_products<T: Unit>(unit: Words<T>, bits: u32, rounds: u64) {
         );
         let mut constants = [0; 4];
         unit.prepare(&mut constants, &packed_m, &neg_inv, &mut []);
-        let packed = Modulus {
+        let packed = LaneModulus {
             limbs: &packed_m,
             neg_inv: &neg_inv,
             constants: &constants,

@@ -5,7 +5,7 @@ use zeroize::Zeroize;
 use super::fma51::{Fma51, Limb, RADIX_BITS, TWO_52};
 use super::look_up::{Select, SelectOfRow};
 use super::product::{self, Mul, Prepare, Square};
-use crate::lanes::{Lanes, Modulus, PowerLanes};
+use crate::lanes::{LaneModulus, Lanes, PowerLanes};
 
 /// Four instances on the instructions of `T`.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ impl<T: Fma51> Lanes for Lanes4<T> {
         out: &mut [Limb],
         a: &[Limb],
         b: &[Limb],
-        modulus: Modulus<'_, Limb>,
+        modulus: LaneModulus<'_, Limb>,
         scratch: &mut [Limb],
     ) {
         let mul = Mul {
@@ -77,7 +77,7 @@ impl<T: Fma51> Lanes for Lanes4<T> {
         self,
         out: &mut [Limb],
         a: &[Limb],
-        modulus: Modulus<'_, Limb>,
+        modulus: LaneModulus<'_, Limb>,
         scratch: &mut [Limb],
     ) {
         let square = Square {

@@ -7,7 +7,7 @@
 use super::band::{self, BAND, rows_at_once};
 use super::bias;
 use super::fma51::{Fma51, Kernel, Limb};
-use crate::lanes::Modulus;
+use crate::lanes::LaneModulus;
 
 /// The number of scratch limbs for operands of `limbs` limbs: the columns of a product.
 pub(super) const fn scratch_len(limbs: usize) -> usize {
@@ -66,7 +66,7 @@ pub(super) struct Mul<'a> {
     pub(super) out: &'a mut [Limb],
     pub(super) a: &'a [Limb],
     pub(super) b: &'a [Limb],
-    pub(super) modulus: Modulus<'a, Limb>,
+    pub(super) modulus: LaneModulus<'a, Limb>,
     pub(super) scratch: &'a mut [Limb],
 }
 
@@ -95,7 +95,7 @@ impl Kernel for Mul<'_> {
 pub(super) struct Square<'a> {
     pub(super) out: &'a mut [Limb],
     pub(super) a: &'a [Limb],
-    pub(super) modulus: Modulus<'a, Limb>,
+    pub(super) modulus: LaneModulus<'a, Limb>,
     pub(super) scratch: &'a mut [Limb],
 }
 
@@ -141,7 +141,7 @@ impl Kernel for Square<'_> {
 /// adds less than `2^204 * M`. The last whole band and the limbs beyond it are therefore reduced
 /// row by row, and the result is below `T / R + 2 * M`.
 #[inline(always)]
-fn reduce<T: Fma51>(t: T, out: &mut [Limb], columns: &mut [Limb], modulus: Modulus<'_, Limb>) {
+fn reduce<T: Fma51>(t: T, out: &mut [Limb], columns: &mut [Limb], modulus: LaneModulus<'_, Limb>) {
     let neg_inv = t.load(modulus.neg_inv);
     let limbs = modulus.limbs;
     let shifted = &modulus.constants[..limbs.len()];

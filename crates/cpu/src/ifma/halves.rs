@@ -22,20 +22,20 @@
 //! Source: Intel's multi-buffer library (crypto_mb) uses the idea.
 
 use super::kernel::{self, Sums};
-use super::madd52::{Kernel, Limb, Madd52, may_have_halves};
+use super::madd52::{Kernel, LaneLimb, Madd52, may_have_halves};
 use super::tiles::{Scratch, finish, multiply_row, tile_count, tiles, zeros};
-use crate::lanes::Modulus;
+use crate::lanes::LaneModulus;
 
 /// `out = a * b / R mod modulus`, where `b` is an entry of a table.
 pub(super) struct MulEntry<'a, L> {
     pub(super) out: &'a mut [L],
     pub(super) a: &'a [L],
     pub(super) entry: &'a [L],
-    pub(super) modulus: &'a Modulus<'a, L>,
+    pub(super) modulus: &'a LaneModulus<'a, L>,
     pub(super) scratch: &'a mut [L],
 }
 
-impl<L: Limb> Kernel<L> for MulEntry<'_, L> {
+impl<L: LaneLimb> Kernel<L> for MulEntry<'_, L> {
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
         if !const { may_have_halves::<T>(B) } {
@@ -135,11 +135,11 @@ fn multiply<T: Madd52, const B: usize>(
 /// Computes the second number of an entry from the first one.
 pub(super) struct Extend<'a, L> {
     pub(super) entry: &'a mut [L],
-    pub(super) modulus: &'a Modulus<'a, L>,
+    pub(super) modulus: &'a LaneModulus<'a, L>,
     pub(super) scratch: &'a mut [L],
 }
 
-impl<L: Limb> Kernel<L> for Extend<'_, L> {
+impl<L: LaneLimb> Kernel<L> for Extend<'_, L> {
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
         if !const { may_have_halves::<T>(B) } {

@@ -8,7 +8,7 @@
 //! Column sums are not normalised in between. A column gets at most four halves below 2^52 a row,
 //! or six in half as many rows, from at most 320 rows (16,384 bits), and a carry: less than 2^63.
 
-use super::madd52::{Limb, Madd52, RADIX_BITS};
+use super::madd52::{LaneLimb, Madd52, RADIX_BITS};
 
 /// Repeats `$body` for each `$j` below `$b`, which is at most 20, or for each listed number. A loop
 /// that the compiler unrolls later does not suffice: it would keep the sums in memory.
@@ -238,7 +238,7 @@ impl<T> Interleaved<T> for () {
 
 /// Work beside a multiplication or squarings. Each implementation makes a function of its own.
 /// Without optimisation, all of them in one would need more than the stack of a thread.
-pub(super) trait Beside<L: Limb> {
+pub(super) trait Beside<L: LaneLimb> {
     /// The numbers of an entry that is looked up.
     const NUMBERS: usize;
 
@@ -247,7 +247,7 @@ pub(super) trait Beside<L: Limb> {
 }
 
 /// Nothing.
-impl<L: Limb> Beside<L> for () {
+impl<L: LaneLimb> Beside<L> for () {
     const NUMBERS: usize = 0;
 
     #[inline(always)]

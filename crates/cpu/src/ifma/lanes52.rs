@@ -8,9 +8,9 @@ use batch_modexp_core::window::Window;
 use super::halves::{Extend, MulEntry};
 use super::kernel::Beside;
 use super::look_up::{Section, Select, sections_suffice};
-use super::madd52::{self, Limb, Madd52, Processor, RADIX_BITS};
+use super::madd52::{self, LaneLimb, Madd52, Processor, RADIX_BITS};
 use super::tiles::{self, Mul, Square, Squarings};
-use crate::lanes::{Lanes, MAX_LANES, Modulus, Operands};
+use crate::lanes::{LaneModulus, Lanes, MAX_LANES, Operands};
 
 /// One instance in each lane, computed with the instructions of `T`.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
         out: &mut [T::Limb],
         a: &[T::Limb],
         b: &[T::Limb],
-        modulus: Modulus<'_, T::Limb>,
+        modulus: LaneModulus<'_, T::Limb>,
         scratch: &mut [T::Limb],
     ) {
         let mut mul = Mul {
@@ -66,7 +66,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
         self,
         out: &mut [T::Limb],
         a: &[T::Limb],
-        modulus: Modulus<'_, T::Limb>,
+        modulus: LaneModulus<'_, T::Limb>,
         scratch: &mut [T::Limb],
     ) {
         let mut square = Square {
@@ -84,7 +84,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
         value: &mut &'v mut [T::Limb],
         spare: &mut &'v mut [T::Limb],
         count: u32,
-        modulus: Modulus<'_, T::Limb>,
+        modulus: LaneModulus<'_, T::Limb>,
         scratch: &mut [T::Limb],
     ) {
         if madd52::is_squared_in_registers::<T>(modulus.limbs.len()) {
@@ -234,7 +234,7 @@ impl<T: Madd52> Lanes52<T> {
         spare: &mut &'v mut [T::Limb],
         count: u32,
         work: impl Beside<T::Limb>,
-        modulus: Modulus<'_, T::Limb>,
+        modulus: LaneModulus<'_, T::Limb>,
     ) {
         let mut squarings = Squarings {
             value,

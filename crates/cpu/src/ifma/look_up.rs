@@ -7,7 +7,7 @@
 #![allow(clippy::out_of_bounds_indexing)] // In bodies of `unrolled!` that are left out.
 
 use super::kernel::{self, Beside, Interleaved, unrolled};
-use super::madd52::{Kernel, Limb, Madd52};
+use super::madd52::{Kernel, LaneLimb, Madd52};
 use crate::lanes::MAX_LANES;
 
 /// See [`Lanes::select`](crate::lanes::Lanes::select).
@@ -17,7 +17,7 @@ pub(super) struct Select<'a, L> {
     pub(super) digits: [u8; MAX_LANES],
 }
 
-impl<L: Limb> Kernel<L> for Select<'_, L> {
+impl<L: LaneLimb> Kernel<L> for Select<'_, L> {
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
         let digits = t.widen(self.digits);
@@ -76,7 +76,7 @@ pub(super) fn sections_suffice(squarings: u32) -> bool {
     (SECTION_LEN..=SECTION_LEN * squarings as usize).contains(&(1 << squarings))
 }
 
-impl<'a, L: Limb, const P: usize> Section<'a, L, P> {
+impl<'a, L: LaneLimb, const P: usize> Section<'a, L, P> {
     /// The section that the squaring with number `squaring` reads of `2^squarings` entries.
     pub(super) fn new(
         squaring: u32,
@@ -126,7 +126,7 @@ impl<'a, L: Limb, const P: usize> Section<'a, L, P> {
 }
 
 /// The squarings read one section after the other.
-impl<L: Limb, const P: usize> Beside<L> for Section<'_, L, P> {
+impl<L: LaneLimb, const P: usize> Beside<L> for Section<'_, L, P> {
     const NUMBERS: usize = P;
 
     #[inline(always)]

@@ -16,7 +16,7 @@ pub(super) const RADIX_BITS: u32 = 52;
 const MAX_TILE: usize = 20;
 
 /// One limb of all lanes, aligned for fast loads.
-pub(crate) trait Limb: Copy + Default + Zeroize + 'static {
+pub(crate) trait LaneLimb: Copy + Default + Zeroize + 'static {
     /// The number of lanes.
     const LANES: usize;
 
@@ -49,7 +49,7 @@ pub(crate) struct Limb8(pub(super) [u64; 8]);
 #[repr(C, align(32))]
 pub(crate) struct Limb4(pub(super) [u64; 4]);
 
-impl Limb for Limb8 {
+impl LaneLimb for Limb8 {
     const LANES: usize = 8;
     const ZERO: Self = Self([0; 8]);
     const ZEROS: &[Self; MAX_TILE] = &[Self::ZERO; MAX_TILE];
@@ -69,7 +69,7 @@ impl Limb for Limb8 {
     }
 }
 
-impl Limb for Limb4 {
+impl LaneLimb for Limb4 {
     const LANES: usize = 4;
     const ZERO: Self = Self([0; 4]);
     const ZEROS: &[Self; MAX_TILE] = &[Self::ZERO; MAX_TILE];
@@ -126,7 +126,7 @@ pub(crate) trait Madd52: Copy {
     const CAN_SAVE_PRODUCTS: bool;
 
     /// One limb of all lanes, in memory.
-    type Limb: Limb;
+    type Limb: LaneLimb;
 
     /// One limb of all lanes, in a register.
     type Vector: Copy;
@@ -186,7 +186,7 @@ pub(crate) trait Madd52: Copy {
         old: Self::Vector,
         mask: Self::Mask,
         lanes: Self::Vector,
-        words: &<Self::Limb as Limb>::Words,
+        words: &<Self::Limb as LaneLimb>::Words,
     ) -> Self::Vector;
 
     /// The same value in each lane.
@@ -206,7 +206,7 @@ pub(crate) trait Madd52: Copy {
 
 /// A computation over vectors and tiles of `B` limbs. It is passed by reference: a copy would wait
 /// for values that were just written.
-pub(crate) trait Kernel<L: Limb> {
+pub(crate) trait Kernel<L: LaneLimb> {
     /// Must be `#[inline(always)]`, so that it is compiled with the instructions of its caller.
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, unit: T);
 }

@@ -26,7 +26,7 @@ pub(super) use self::across::Across;
 use self::across::{Pair, PairKernel};
 use self::kernel::{Mul, Select, Squares};
 use super::madd52::RADIX_BITS;
-use crate::lanes::{Lanes, Modulus};
+use crate::lanes::{LaneModulus, Lanes};
 
 /// The most limbs of a quarter: about as many column sums fit into the registers.
 const MAX_QUARTER: usize = 20;
@@ -96,7 +96,7 @@ impl<T: Across> Lanes for Pairs<T> {
         out: &mut [Pair],
         a: &[Pair],
         b: &[Pair],
-        modulus: Modulus<'_, Pair>,
+        modulus: LaneModulus<'_, Pair>,
         _scratch: &mut [Pair],
     ) {
         let mul = Mul { out, a, b, modulus };
@@ -107,7 +107,7 @@ impl<T: Across> Lanes for Pairs<T> {
         self,
         out: &mut [Pair],
         a: &[Pair],
-        modulus: Modulus<'_, Pair>,
+        modulus: LaneModulus<'_, Pair>,
         _scratch: &mut [Pair],
     ) {
         let squares = Squares {
@@ -124,7 +124,7 @@ impl<T: Across> Lanes for Pairs<T> {
         value: &mut &'v mut [Pair],
         spare: &mut &'v mut [Pair],
         count: u32,
-        modulus: Modulus<'_, Pair>,
+        modulus: LaneModulus<'_, Pair>,
         _scratch: &mut [Pair],
     ) {
         let squares = Squares {

@@ -6,7 +6,7 @@ use core::cell::RefCell;
 use core::hint::black_box;
 use core::marker::PhantomData;
 
-use super::madd52::{Kernel, Limb, Limb4, Limb8, Madd52, Processor, RADIX_BITS};
+use super::madd52::{Kernel, LaneLimb, Limb4, Limb8, Madd52, Processor, RADIX_BITS};
 use crate::lanes::MAX_LANES;
 
 /// As many lanes as `L` has, in plain Rust. Its methods are not inlined: unrolled, they would take
@@ -41,7 +41,7 @@ fn product(a: u64, b: u64) -> u128 {
     u128::from(a & MASK) * u128::from(b & MASK)
 }
 
-impl<L: Limb> Madd52 for Portable<L> {
+impl<L: LaneLimb> Madd52 for Portable<L> {
     const MAX_TILE: usize = if L::LANES == 8 { 20 } else { 10 };
     const MERGES_INTO_ZERO: bool = L::LANES != 8;
     const CAN_SAVE_PRODUCTS: bool = L::LANES == 8;

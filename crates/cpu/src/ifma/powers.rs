@@ -9,9 +9,9 @@ use batch_modexp_core::window::Window;
 use super::kernel::{self, Beside, Interleaved, unrolled};
 use super::lanes52::{Lanes52, of_lanes};
 use super::look_up::{SECTION_LEN, first_of, masks_from, sections_suffice};
-use super::madd52::{self, Kernel, Limb, Madd52, Processor};
+use super::madd52::{self, Kernel, LaneLimb, Madd52, Processor};
 use super::tiles::Mul;
-use crate::lanes::{LARGEST_WINDOW, Lanes, MAX_LANES, Modulus, PowerLanes, Selection};
+use crate::lanes::{LARGEST_WINDOW, LaneModulus, Lanes, MAX_LANES, PowerLanes, Selection};
 
 impl<T: Madd52> PowerLanes for Lanes52<T> {
     const LARGEST_ROW_WINDOW: u32 = 6;
@@ -65,7 +65,7 @@ impl<T: Madd52> PowerLanes for Lanes52<T> {
         out: &mut [T::Limb],
         a: &[T::Limb],
         b: &[T::Limb],
-        modulus: Modulus<'_, T::Limb>,
+        modulus: LaneModulus<'_, T::Limb>,
         scratch: &mut [T::Limb],
         selection: Selection<'_, T::Limb>,
     ) {
@@ -108,7 +108,7 @@ struct SelectOfRow<'a, L> {
     digits: [u8; MAX_LANES],
 }
 
-impl<L: Limb> Kernel<L> for SelectOfRow<'_, L> {
+impl<L: LaneLimb> Kernel<L> for SelectOfRow<'_, L> {
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
         let lanes = L::LANES as u8;
@@ -140,7 +140,7 @@ pub(super) struct SelectBeside<'a, L> {
     pub(super) digits: [u8; MAX_LANES],
 }
 
-impl<L: Limb> Beside<L> for SelectBeside<'_, L> {
+impl<L: LaneLimb> Beside<L> for SelectBeside<'_, L> {
     const NUMBERS: usize = 1;
 
     #[inline(always)]

@@ -11,8 +11,8 @@ use core::mem;
 use super::kernel::square;
 use super::kernel::{self, Beside, Interleaved, Sums};
 use super::look_up::Section;
-use super::madd52::{Kernel, Limb, Madd52, keeps_columns, may_have_halves};
-use crate::lanes::Modulus;
+use super::madd52::{Kernel, LaneLimb, Madd52, keeps_columns, may_have_halves};
+use crate::lanes::LaneModulus;
 
 /// The number of scratch limbs for operands of `limbs` limbs: the columns of a product, the doubled
 /// operand, and one tile of quotients.
@@ -45,13 +45,13 @@ pub(super) struct Mul<'a, L, W> {
     pub(super) out: &'a mut [L],
     pub(super) a: &'a [L],
     pub(super) b: &'a [L],
-    pub(super) modulus: &'a Modulus<'a, L>,
+    pub(super) modulus: &'a LaneModulus<'a, L>,
     pub(super) scratch: &'a mut [L],
     /// The work beside the multiplication.
     pub(super) work: W,
 }
 
-impl<L: Limb, W: Beside<L>> Kernel<L> for Mul<'_, L, W> {
+impl<L: LaneLimb, W: Beside<L>> Kernel<L> for Mul<'_, L, W> {
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
         if !const { keeps_columns::<T>(B) || W::NUMBERS == 0 } {
@@ -147,13 +147,13 @@ pub(super) fn multiply_row<'a, T: Madd52, const B: usize, const P: usize>(
 pub(super) struct Square<'a, L> {
     pub(super) out: &'a mut [L],
     pub(super) a: &'a [L],
-    pub(super) modulus: &'a Modulus<'a, L>,
+    pub(super) modulus: &'a LaneModulus<'a, L>,
     pub(super) scratch: &'a mut [L],
     /// A part of a look-up, done along with the squaring.
     pub(super) section: Option<Section<'a, L, 1>>,
 }
 
-impl<L: Limb> Kernel<L> for Square<'_, L> {
+impl<L: LaneLimb> Kernel<L> for Square<'_, L> {
     /// Computes the squares of the tiles first. Then adds the products of different tiles row by
     /// row with the doubled operand, so that each is computed once.
     #[inline(always)]
@@ -241,12 +241,12 @@ pub(super) struct Squarings<'a, L, W> {
     pub(super) value: &'a mut [L],
     pub(super) spare: &'a mut [L],
     pub(super) count: u32,
-    pub(super) modulus: &'a Modulus<'a, L>,
+    pub(super) modulus: &'a LaneModulus<'a, L>,
     /// What is done along with the squarings.
     pub(super) work: W,
 }
 
-impl<L: Limb, W: Beside<L>> Kernel<L> for Squarings<'_, L, W> {
+impl<L: LaneLimb, W: Beside<L>> Kernel<L> for Squarings<'_, L, W> {
     #[inline(always)]
     fn run<T: Madd52<Limb = L>, const B: usize>(&mut self, t: T) {
         if !const { keeps_columns::<T>(B) && (W::NUMBERS < 2 || may_have_halves::<T>(B)) } {

@@ -10,7 +10,7 @@ use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
 
 use super::workspace::{Buffer, Workspace};
-use super::{LARGEST_WINDOW, Lanes, MAX_LANES, Modulus};
+use super::{LARGEST_WINDOW, LaneModulus, Lanes, MAX_LANES};
 
 /// Lanes with the look-ups for fixed bases and products of powers.
 ///
@@ -48,7 +48,7 @@ pub(crate) trait PowerLanes: Lanes {
         out: &mut [Self::Limb],
         a: &[Self::Limb],
         b: &[Self::Limb],
-        modulus: Modulus<'_, Self::Limb>,
+        modulus: LaneModulus<'_, Self::Limb>,
         scratch: &mut [Self::Limb],
         selection: Selection<'_, Self::Limb>,
     ) {

@@ -16,7 +16,7 @@ use zeroize::Zeroize;
 use super::convert::{flat, import, of_lane, set_power_of_two};
 use super::ladder::groups;
 use super::workspace::{Buffer, Workspace};
-use super::{Lanes, MAX_LANES, Modulus};
+use super::{LaneModulus, Lanes, MAX_LANES};
 
 /// `out[i] = a[i] * b[i] mod moduli[i]`, for equally wide moduli.
 ///
@@ -127,7 +127,7 @@ impl<L: Lanes> LowHigh<L> {
         lanes: L,
         out: &mut [L::Limb],
         s2: &[L::Limb],
-        modulus: Modulus<'_, L::Limb>,
+        modulus: LaneModulus<'_, L::Limb>,
         scratch: &mut [L::Limb],
     ) {
         let (low, high) = self.low_and_high.split_at(out.len());
@@ -276,7 +276,7 @@ impl<'a, L: Lanes> Side<'a, L> {
         let (lanes, mut x) = (self.workspace.lanes, self.workspace.operands());
         let primes = mem::replace(
             &mut x.modulus,
-            Modulus {
+            LaneModulus {
                 limbs: &self.multiple,
                 neg_inv: &self.neg_inv[0],
                 constants: &self.constants,

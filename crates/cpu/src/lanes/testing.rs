@@ -10,7 +10,7 @@ use num_bigint::BigUint;
 
 pub(crate) use self::squarings::check_squarings;
 use super::ladder::window;
-use super::{LARGEST_WINDOW, Lanes, Modulus, Operands, PowerLanes, Selection};
+use super::{LARGEST_WINDOW, LaneModulus, Lanes, Operands, PowerLanes, Selection};
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): reproducible test data.
 pub(crate) struct Random(pub(crate) u64);
@@ -98,8 +98,8 @@ impl<L: Lanes> Prepared<L> {
         prepared
     }
 
-    fn modulus(&self) -> Modulus<'_, L::Limb> {
-        Modulus {
+    fn modulus(&self) -> LaneModulus<'_, L::Limb> {
+        LaneModulus {
             limbs: &self.limbs,
             neg_inv: &self.neg_inv,
             constants: &self.constants,

@@ -16,7 +16,7 @@ use zeroize::{ZeroizeOnDrop, optimization_barrier};
 use super::convert::{
     import, import_of_each, join, of_lane, reduce_once, set_power_of_two, store, to_plain,
 };
-use super::{Lanes, Modulus};
+use super::{LaneModulus, Lanes};
 
 /// Buffers for operands of `limbs` limbs. They are reused from group to group of a batch, and wiped
 /// on drop.
@@ -213,7 +213,7 @@ impl<'m, L: Lanes> Workspace<'m, L> {
         let mut next = |len| part(&mut buffer, len);
         let operands = Operands {
             lanes,
-            modulus: Modulus {
+            modulus: LaneModulus {
                 limbs: modulus,
                 neg_inv: &rest[0],
                 constants: &rest[1..],
@@ -244,7 +244,7 @@ impl<'m, L: Lanes> Workspace<'m, L> {
 /// The numbers of a computation, in the representation of the lanes.
 pub(crate) struct Operands<'a, L: Lanes> {
     pub(super) lanes: L,
-    pub(crate) modulus: Modulus<'a, L::Limb>,
+    pub(crate) modulus: LaneModulus<'a, L::Limb>,
     /// `S^2 mod modulus`, below the modulus: `S = 2^width` is crypto-bigint's Montgomery radix. See
     /// [`Workspace::prepare`].
     pub(super) s2: &'a [L::Limb],

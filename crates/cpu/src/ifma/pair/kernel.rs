@@ -14,7 +14,7 @@ use super::across::{Across, Pair, PairKernel};
 use crate::ifma::kernel::unrolled;
 use crate::ifma::madd52::Madd52;
 use crate::ifma::pair::MAX_QUARTER;
-use crate::lanes::Modulus;
+use crate::lanes::LaneModulus;
 
 /// A number in vectors. If it is below R, its limbs may be column sums below `2^63`.
 type Number<T, const J: usize> = [<T as Madd52>::Vector; J];
@@ -208,7 +208,7 @@ pub(super) struct Mul<'a> {
     pub(super) out: &'a mut [Pair],
     pub(super) a: &'a [Pair],
     pub(super) b: &'a [Pair],
-    pub(super) modulus: Modulus<'a, Pair>,
+    pub(super) modulus: LaneModulus<'a, Pair>,
 }
 
 impl PairKernel for Mul<'_> {
@@ -228,7 +228,7 @@ pub(super) struct Squares<'a> {
     pub(super) out: &'a mut [Pair],
     pub(super) a: &'a [Pair],
     pub(super) count: u32,
-    pub(super) modulus: Modulus<'a, Pair>,
+    pub(super) modulus: LaneModulus<'a, Pair>,
 }
 
 impl PairKernel for Squares<'_> {
@@ -308,7 +308,7 @@ fn store<T: Across, const J: usize>(t: T, limbs: &mut [Pair], number: &Number<T,
 }
 
 #[inline(always)]
-fn load_moduli<T: Across, const J: usize>(t: T, modulus: Modulus<'_, Pair>) -> Moduli<T, J> {
+fn load_moduli<T: Across, const J: usize>(t: T, modulus: LaneModulus<'_, Pair>) -> Moduli<T, J> {
     Moduli {
         limbs: load(t, modulus.limbs),
         neg_inv: [0, 1].map(|i| t.spread(&modulus.constants[i])),

@@ -135,7 +135,7 @@ fn check_columns<T: Across>(unit: Pairs<T>, bits: u32, rounds: u64) {
         let neg_inv = neg_inv::<Pairs<T>>(&moduli);
         let mut constants = [Pair::ZERO; 2];
         unit.prepare(&mut constants, &modulus, &neg_inv, &mut []);
-        let modulus = Modulus {
+        let modulus = LaneModulus {
             limbs: &modulus,
             neg_inv: &neg_inv,
             constants: &constants,

@@ -1,7 +1,7 @@
 //! Conversions of plain words, compared with num-bigint.
 
 use super::*;
-use crate::lanes::Modulus;
+use crate::lanes::LaneModulus;
 use crate::lanes::testing::{Random, number, pack as pack_lanes, unpack};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -39,7 +39,7 @@ impl Lanes for Plain {
         _: &mut [[u64; 4]],
         _: &[[u64; 4]],
         _: &[[u64; 4]],
-        _: Modulus<'_, [u64; 4]>,
+        _: LaneModulus<'_, [u64; 4]>,
         _: &mut [[u64; 4]],
     ) {
         unreachable!("numbers are only converted")
@@ -49,7 +49,7 @@ impl Lanes for Plain {
         self,
         _: &mut [[u64; 4]],
         _: &[[u64; 4]],
-        _: Modulus<'_, [u64; 4]>,
+        _: LaneModulus<'_, [u64; 4]>,
         _: &mut [[u64; 4]],
     ) {
         unreachable!("numbers are only converted")
