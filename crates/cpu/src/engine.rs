@@ -16,7 +16,7 @@ use crypto_bigint::{Choice, Limb, Unsigned};
 use crate::Fma;
 #[cfg(target_arch = "x86_64")]
 use crate::Ifma;
-use crate::lanes::{SimdEngine, batch};
+use crate::lanes::{SimdEngine, products};
 use crate::profile::ProductCounts;
 
 /// One of the engines, chosen at run time. The SIMD engines pass to [`Serial`] the work that it
@@ -216,7 +216,7 @@ fn multiply<U: Unsigned>(
             .filter(|simd| is_faster(simd.profile().products, form, moduli));
         let places = &mut out[start..][..run.len()];
         let computed = match (in_lanes, form) {
-            (Some(simd), _) => batch::batch_mod_mul(run, places, |run| simd.multiply(form, run)),
+            (Some(simd), _) => products::batch_mod_mul(run, places, |run| simd.multiply(form, run)),
             (None, Form::Ordinary) => Serial.batch_mod_mul(run, places),
             (None, Form::Montgomery) => Serial.batch_monty_mul(run, places),
         };

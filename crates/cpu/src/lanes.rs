@@ -14,12 +14,12 @@
 //! `R = 2^(RADIX_BITS * n) > 4 * modulus`, factors below `2 * modulus` give a product below
 //! `2 * modulus`. A lane type may have another bound. Only the export makes results canonical.
 
-pub(crate) mod batch;
 mod convert;
 mod fixed_base;
 mod ladder;
 mod multi_exp;
 mod power_engine;
+pub(crate) mod products;
 mod residues;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -37,11 +37,11 @@ use batch_modexp_core::window::Window;
 use crypto_bigint::{Choice, Limb};
 use zeroize::Zeroize;
 
-use self::batch::Run;
-pub(crate) use self::batch::backend;
 use self::convert::flat;
 pub(crate) use self::fixed_base::{PowerLanes, Selection};
 pub(crate) use self::ladder::LARGEST_WINDOW;
+use self::products::Run;
+pub(crate) use self::products::backend;
 pub(crate) use self::workspace::Operands;
 use crate::profile::Profile;
 
@@ -227,7 +227,7 @@ impl<L: PowerLanes + Sync, R: Lanes + Sync> SimdEngine for LaneEngine<L, R> {
     }
 
     fn multiply(&self, form: Form, run: &mut dyn Run<'_>) {
-        batch::multiply(self.lanes, form, run);
+        products::multiply(self.lanes, form, run);
     }
 }
 

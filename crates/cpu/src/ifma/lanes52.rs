@@ -135,12 +135,12 @@ impl<T: Madd52> Lanes for Lanes52<T> {
         if T::MERGES_INTO_ZERO {
             x.entry.fill(T::Limb::ZERO);
         }
-        match Step::new(self.0, limbs, squarings) {
-            Step::LookUpAfterwards => {
+        match StepCode::new(self.0, limbs, squarings) {
+            StepCode::LookUpAfterwards => {
                 self.square_times(value, spare, squarings, x.modulus, x.scratch);
                 self.select(x.entry, x.table, digits);
             }
-            Step::LookUpMeanwhile => {
+            StepCode::LookUpMeanwhile => {
                 for squaring in 0..squarings {
                     let section =
                         Section::new(squaring, squarings, x.entry, x.table, digits_of_lanes);
@@ -155,7 +155,7 @@ impl<T: Madd52> Lanes for Lanes52<T> {
                     mem::swap(value, spare);
                 }
             }
-            Step::InRegisters => {
+            StepCode::InRegisters => {
                 let (entry, table) = (&mut *x.entry, &*x.table);
                 if has_halves {
                     let work = Section::<_, 2>::new(0, squarings, entry, table, digits_of_lanes);
@@ -184,9 +184,9 @@ impl<T: Madd52> Lanes for Lanes52<T> {
 
 /// The code for the squarings and the look-up of a step.
 ///
-/// This choice and [`have_halves`] depend on the processor and on public lengths. No other code asks
-/// for the processor.
-enum Step {
+/// This choice, [`have_halves`] and the window of products of powers depend on the processor and on
+/// public lengths. No other code asks for the processor.
+enum StepCode {
     /// The squarings, then the look-up.
     LookUpAfterwards,
     /// A section of the look-up along with each squaring.
@@ -195,7 +195,7 @@ enum Step {
     InRegisters,
 }
 
-impl Step {
+impl StepCode {
     /// For numbers of `limbs` limbs and a window of `squarings` bits.
     fn new<T: Madd52>(unit: T, limbs: usize, squarings: u32) -> Self {
         if !sections_suffice(squarings) {

@@ -1,4 +1,4 @@
-//! Batches of a caller's numbers on lanes.
+//! Products in batches of a caller's numbers on lanes, and the traits of backends.
 //!
 //! # Products
 //!
@@ -203,7 +203,7 @@ macro_rules! backend {
                 batch: &[batch_modexp_core::ModMul<'_, U>],
                 out: &mut [U],
             ) -> Result<(), Self::Error> {
-                $crate::lanes::batch::batch_mod_mul(batch, out, |run| {
+                $crate::lanes::products::batch_mod_mul(batch, out, |run| {
                     self.simd()
                         .multiply(batch_modexp_core::batch::Form::Ordinary, run);
                 })
@@ -214,7 +214,7 @@ macro_rules! backend {
                 batch: &[batch_modexp_core::ModMul<'_, U>],
                 out: &mut [U],
             ) -> Result<(), Self::Error> {
-                $crate::lanes::batch::batch_mod_mul(batch, out, |run| {
+                $crate::lanes::products::batch_mod_mul(batch, out, |run| {
                     self.simd()
                         .multiply(batch_modexp_core::batch::Form::Montgomery, run);
                 })
