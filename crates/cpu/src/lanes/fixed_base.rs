@@ -152,8 +152,8 @@ pub(crate) fn powers<L: PowerLanes>(lanes: L, powers: FixedPowers<'_, '_>) {
         workspace.import_moduli(&[table.modulus()]);
         let most = exponents.len().div_ceil(L::COUNT).min(AT_A_TIME);
         let mut groups = Groups::new(table, exponent_bits, most, workspace);
-        let shares = exponents.chunks(most * L::COUNT);
-        for (exponents, out) in shares.zip(out.chunks_mut(most * L::COUNT)) {
+        let parts = exponents.chunks(most * L::COUNT);
+        for (exponents, out) in parts.zip(out.chunks_mut(most * L::COUNT)) {
             groups.load(exponents);
             groups.multiply(exponents.len().div_ceil(L::COUNT));
             groups.store(out);
