@@ -242,7 +242,7 @@ pub(super) struct Squarings<'a, L, W> {
     pub(super) spare: &'a mut [L],
     pub(super) count: u32,
     pub(super) modulus: &'a LaneModulus<'a, L>,
-    /// What is done along with the squarings.
+    /// The work beside the squarings.
     pub(super) work: W,
 }
 
