@@ -238,7 +238,7 @@ forward!([B: RsaBackend + ?Sized] Box<B>, self => (**self));
 impl<B: RsaBackend + BatchModExp<BoxedUint> + Sync> RsaBackend for Parallel<B> {
     fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), batch_modexp_core::Error> {
         let count = powers.moduli.len();
-        let bits = powers.moduli.first().map_or(0, ModulusRef::bits);
+        let bits = powers.moduli.first().map_or(0, ModulusRef::width);
         let share = share(self, count, bits, 1);
         let mut rest = Some(powers);
         let shares = core::iter::from_fn(|| {

@@ -61,12 +61,12 @@ impl KeyParts {
     pub(super) fn class(&self) -> KeyClass<'_> {
         let numbers = self.private.as_ref().map(|private| &private.numbers);
         KeyClass {
-            n_width: self.n().bits(),
+            n_width: self.n().width(),
             e: self.e.as_limbs(),
             is_private: numbers.is_some(),
             prime: match numbers {
                 Some(Private::Crt(crt)) => Some(PrimeClass {
-                    width: crt.p().bits(),
+                    width: crt.p().width(),
                     bits: crt.prime_bits,
                 }),
                 Some(Private::Plain { .. }) | None => None,

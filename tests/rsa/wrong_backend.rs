@@ -191,11 +191,11 @@ struct Narrow;
 
 impl RsaBackend for Narrow {
     fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), Error> {
-        let is_wide = |modulus: &ModulusRef<'_>| modulus.bits() > 1024;
+        let is_wide = |modulus: &ModulusRef<'_>| modulus.width() > 1024;
         match powers.moduli.iter().position(is_wide) {
             Some(index) => Err(Error::ModulusWidth {
                 index,
-                bits: powers.moduli[index].bits(),
+                bits: powers.moduli[index].width(),
                 max_bits: 1024,
             }),
             None => Serial.exponentiate(powers),

@@ -57,7 +57,7 @@ pub(crate) fn product(
     terms.retain(|[_, exponent]| length(exponent) > 0);
     let mut power = Secret::new(vec![Limb::ZERO; out.len()]);
     scrubbed(|| modulus.enter(&[Limb::ONE], &mut power));
-    if terms.len() < engine.fewest_for_buckets(modulus.bits()) {
+    if terms.len() < engine.fewest_for_buckets(modulus.width()) {
         share_squarings(engine, modulus, terms, &mut power);
     } else {
         fill_buckets(engine, modulus, &terms, &mut power);
@@ -80,7 +80,7 @@ fn fill_buckets(
     let in_memory = sets.min(((2 * bases.len()) >> window).max(FEWEST_SETS));
     let at_a_time = (NUMBERS / bases.len()).clamp(1, in_memory);
 
-    let limbs = engine.table_form(modulus.bits()).limbs;
+    let limbs = engine.table_form(modulus.width()).limbs;
     let numbers = |count: usize| Secret::new(vec![0; count * limbs]);
     let [mut one, mut forms] = [1, bases.len()].map(numbers);
     engine.enter(modulus, &[&[Limb::ONE]], &mut one);
@@ -125,7 +125,7 @@ fn share_squarings(
     terms.sort_by_cached_key(|[_, exponent]| Reverse(length(exponent)));
     let lengths = terms.iter().map(|[_, exponent]| length(exponent));
     let products = lengths.map(|bits| bits.div_ceil(BITS_A_PRODUCT) as usize);
-    let threads = engine.threads_for(modulus.bits(), products.sum());
+    let threads = engine.threads_for(modulus.width(), products.sum());
     let at_a_time = engine.lanes() * threads;
     let rounds = terms.len().div_ceil(at_a_time * MOST_TERMS);
     for terms in terms.chunks(terms.len().div_ceil(rounds)) {

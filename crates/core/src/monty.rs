@@ -127,7 +127,7 @@ impl<'a> ModulusRef<'a> {
 
     /// The width of the modulus in bits.
     #[must_use]
-    pub fn bits(&self) -> u32 {
+    pub fn width(&self) -> u32 {
         self.limbs.len() as u32 * Limb::BITS
     }
 }

@@ -102,7 +102,7 @@ impl AnyEngine {
 
     /// The engine for products modulo each of `moduli`: see [`Profile::for_products`].
     fn for_products(&self, moduli: Moduli<'_>, is_one: bool) -> &dyn Engine {
-        let (bits, count) = (moduli.first().map_or(0, ModulusRef::bits), moduli.len());
+        let (bits, count) = (moduli.first().map_or(0, ModulusRef::width), moduli.len());
         match self.simd() {
             Some(simd) if !simd.profile().for_products(bits, count, is_one).on_serial => simd,
             _ => &Serial,
@@ -125,7 +125,7 @@ impl Engine for AnyEngine {
             return Serial.run_pow(powers);
         };
         let count = powers.moduli.len();
-        let bits = powers.moduli.first().map_or(0, ModulusRef::bits);
+        let bits = powers.moduli.first().map_or(0, ModulusRef::width);
         let split = simd.profile().split(bits, count);
         let (in_lanes, on_serial) = powers.split_at(count - split.on_serial);
         simd.run_pow(in_lanes);

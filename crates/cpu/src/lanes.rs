@@ -215,7 +215,7 @@ impl<L: Lanes, R: Lanes> LaneEngine<L, R> {
 
     /// The lanes for pairs, if they compute products modulo these moduli.
     fn pairs_for(&self, moduli: Moduli<'_>) -> Option<R> {
-        let bits = moduli.first().map_or(0, ModulusRef::bits);
+        let bits = moduli.first().map_or(0, ModulusRef::width);
         let products = self.profile.for_products(bits, moduli.len(), true);
         self.last.filter(|_| products.in_pairs)
     }
@@ -241,7 +241,7 @@ impl<L: Lanes + Sync, R: Lanes + Sync> Engine for LaneEngine<L, R> {
     }
 
     fn run_pow(&self, powers: SecretPowers<'_>) {
-        let bits = powers.moduli.first().map_or(0, ModulusRef::bits);
+        let bits = powers.moduli.first().map_or(0, ModulusRef::width);
         let count = powers.moduli.len();
         let (in_groups, last) = powers.split_at(count - self.profile.split(bits, count).last);
         ladder::powers(self.lanes, in_groups);

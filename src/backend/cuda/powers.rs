@@ -86,7 +86,7 @@ impl<'a, F: ?Sized> PowerJob<'a, F> {
     {
         let (modulus, _) = feed.moduli(0..1)[0];
         Self {
-            bits: modulus.bits(),
+            bits: modulus.width(),
             exponent_bits,
             tuning,
             entries_by: None,
@@ -242,7 +242,7 @@ fn write_moduli(
     threads.each_item(parts, |(moduli, records): (&[_], &mut [_])| {
         NonTemporal::with(|stores| {
             for (&(modulus, _), record) in moduli.iter().zip(records.chunks_exact_mut(size)) {
-                let bits = modulus.bits();
+                let bits = modulus.width();
                 let r2_bits = entry.r2_bits(bits);
                 let wider = || scrubbed(|| power_of_two(2 * r2_bits, modulus.limbs, 0));
                 let wider = (r2_bits != bits).then(wider);

@@ -22,7 +22,7 @@ impl RsaBackend for Both {
     fn exponentiate(&self, mut powers: SecretPowers<'_>) -> Result<(), batch_modexp_core::Error> {
         let shape = Shape {
             kind: "exponentiation of a thread",
-            bits: powers.moduli.first().map_or(0, ModulusRef::bits),
+            bits: powers.moduli.first().map_or(0, ModulusRef::width),
             product_bits: None,
             exponent_bits: powers.exponent_bits,
         };

@@ -33,7 +33,7 @@ impl RsaBackend for Cuda {
     fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), batch_modexp_core::Error> {
         powers.assert_lengths();
         self.check()?;
-        let bits = powers.moduli.first().map_or(0, ModulusRef::bits);
+        let bits = powers.moduli.first().map_or(0, ModulusRef::width);
         if powers.exponent_bits > bits || !self.has_kernel(bits) {
             return self.host().exponentiate(powers);
         }

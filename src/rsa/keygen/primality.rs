@@ -223,7 +223,7 @@ pub(in crate::rsa) fn pass(
     let Some(first) = candidates.first() else {
         return Ok(Vec::new());
     };
-    let (bits, size) = (first.bits(), first.limbs.len());
+    let (bits, size) = (first.width(), first.limbs.len());
     let mut bases = Secret::new(vec![Limb::ZERO; candidates.len() * size]);
     match randomness {
         Some(randomness) => draw_bases(candidates, &mut bases, randomness)?,

@@ -259,7 +259,7 @@ fn check<U: Unsigned, E: Borrow<U>>(
     out: &[U],
 ) -> Result<(), Error> {
     check_lengths(exponents, out);
-    let modulus_bits = table.modulus().bits();
+    let modulus_bits = table.modulus().width();
     if engine.table_form(modulus_bits) != table.form() {
         return Err(Error::TableOfOtherBackend);
     }

@@ -19,7 +19,7 @@ pub(super) fn powers<L: Lanes>(lanes: L, powers: SecretPowers<'_>) {
     let Some(first) = powers.moduli.first() else {
         return;
     };
-    let (size, width) = (first.limbs.len(), first.bits());
+    let (size, width) = (first.limbs.len(), first.width());
     // The kernels spill column sums and limbs: a few kilobytes of stack.
     scrubbed(|| {
         let exponent_bits = powers.exponent_bits;
@@ -158,7 +158,7 @@ pub(super) fn public_powers<'a, L: Lanes>(
     };
     // The kernels spill column sums and limbs: a few kilobytes of stack.
     scrubbed(|| {
-        let limbs = L::limb_count(first.bits());
+        let limbs = L::limb_count(first.width());
         let mut workspace = Workspace::for_public_powers(lanes, limbs, exponent);
         for (group, start) in moduli.chunks(L::COUNT).zip((0..).step_by(L::COUNT)) {
             workspace.prepare_for_powers(group);

@@ -23,7 +23,7 @@ pub(crate) fn powers<L: PowerLanes>(lanes: L, powers: MultiPowers<'_, '_>) {
     };
     // The kernels spill column sums and limbs: a few kilobytes of stack.
     scrubbed(|| {
-        let bits = first.bits();
+        let bits = first.width();
         let mut terms = Terms::new(lanes, L::limb_count(bits), powers.exponent_bits);
         let MultiPowers { moduli, out, .. } = powers;
         for (group, start) in moduli.chunks(L::COUNT).zip((0..).step_by(L::COUNT)) {

@@ -73,7 +73,7 @@ impl<L: PowerLanes + Sync, R: Lanes + Sync> PowerEngine for LaneEngine<L, R> {
 fn enter<L: Lanes>(lanes: L, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]) {
     // The kernels spill column sums and limbs: a few kilobytes of stack.
     scrubbed(|| {
-        let bits = modulus.bits();
+        let bits = modulus.width();
         let limbs = L::limb_count(bits);
         let mut workspace = Workspace::new(lanes, limbs);
         workspace.prepare_for_powers(slice::from_ref(&modulus));
@@ -91,7 +91,7 @@ fn enter<L: Lanes>(lanes: L, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: 
 /// See [`PowerEngine::indexed_products`](batch_modexp_core::powers::PowerEngine::indexed_products).
 fn multiply<L: Lanes>(lanes: L, mut products: IndexedProducts<'_>) {
     scrubbed(|| {
-        let limbs = L::limb_count(products.modulus.bits());
+        let limbs = L::limb_count(products.modulus.width());
         let out = mem::take(&mut products.out);
         let mut workspace = Workspace::new(lanes, limbs);
         workspace.import_moduli(&[products.modulus]);
@@ -116,7 +116,7 @@ fn multiply<L: Lanes>(lanes: L, mut products: IndexedProducts<'_>) {
 /// See [`PowerEngine::leave`](batch_modexp_core::powers::PowerEngine::leave).
 fn leave<L: Lanes>(lanes: L, modulus: ModulusRef<'_>, numbers: &[u64], out: &mut [Limb]) {
     scrubbed(|| {
-        let limbs = L::limb_count(modulus.bits());
+        let limbs = L::limb_count(modulus.width());
         let mut workspace = Workspace::new(lanes, limbs);
         workspace.import_moduli(&[modulus]);
         let groups = numbers.chunks(L::COUNT * limbs);

@@ -121,7 +121,7 @@ impl<'a, U: Unsigned> Run<'a> for Products<'a, U> {
 
 /// Computes the products of a run on `lanes`.
 pub(crate) fn multiply<L: Lanes>(lanes: L, form: Form, run: &mut dyn Run<'_>) {
-    let width = run.moduli(0..1)[0].bits();
+    let width = run.moduli(0..1)[0].width();
     let limbs = L::limb_count(width);
     let shift = match form {
         Form::Ordinary => 0,
@@ -256,8 +256,8 @@ mod tests {
         batch_mod_mul(&batch, &mut out, |run| {
             let all = 0..run.count();
             // Unused lanes repeat the last one.
-            let bits = run.moduli(0..1)[0].bits();
-            let moduli = run.moduli(all.clone()).map(|params| params.bits());
+            let bits = run.moduli(0..1)[0].width();
+            let moduli = run.moduli(all.clone()).map(|params| params.width());
             assert_eq!(moduli, [bits; MAX_LANES]);
             let factors = [a.as_limbs(), b.as_limbs()];
             assert_eq!(run.factors(all.clone()), [factors; MAX_LANES]);

@@ -31,7 +31,7 @@ pub(super) fn products<L: Lanes>(
     out: &mut [Limb],
 ) {
     let Some(first) = moduli.first() else { return };
-    let (size, width) = (first.limbs.len(), first.bits());
+    let (size, width) = (first.limbs.len(), first.width());
     // The kernels spill column sums and limbs: a few kilobytes of stack.
     scrubbed(|| {
         let mut workspace = Workspace::new(lanes, L::limb_count(width));
@@ -62,7 +62,7 @@ pub(super) fn remainders<L: Lanes>(
 ) {
     let Some(first) = moduli.first() else { return };
     let (size, half) = (numbers.len() / moduli.len(), first.limbs.len());
-    let width = first.bits();
+    let width = first.width();
     scrubbed(|| {
         let mut workspace = Workspace::new(lanes, L::limb_count(width + REMAINDER_HEADROOM));
         let mut halves = LowHigh::new(&workspace);

@@ -97,14 +97,14 @@ impl<'m, L: Lanes> Workspace<'m, L> {
     pub(super) fn prepare_for_powers(&mut self, group: Moduli<'m>) -> bool {
         let is_new = self.prepare(group);
         if is_new {
-            self.compute_r2(group[0].bits());
+            self.compute_r2(group[0].width());
         }
         is_new
     }
 
     /// Imports the moduli of a group and what every product needs.
     pub(super) fn import_moduli(&mut self, group: Moduli<'_>) {
-        self.words_len = group[0].bits().div_ceil(64) as usize * L::COUNT;
+        self.words_len = group[0].width().div_ceil(64) as usize * L::COUNT;
         let (limbs, rest) = self.modulus.split_at_mut(self.limbs);
         let (neg_inv, constants) = rest.split_at_mut(1);
         let [plain, _, words] = thirds(&mut self.words);

@@ -114,8 +114,8 @@ impl<B: HasPowerEngine + Sync> PowerEngine for Parallel<B> {
     }
 
     fn enter(&self, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]) {
-        let limbs = self.table_form(modulus.bits()).limbs;
-        let share = share(self.threads(), modulus.bits(), numbers.len());
+        let limbs = self.table_form(modulus.width()).limbs;
+        let share = share(self.threads(), modulus.width(), numbers.len());
         let shares = numbers.chunks(share).zip(out.chunks_mut(share * limbs));
         self.each(shares, |(numbers, out)| {
             self.inner.power_engine().enter(modulus, numbers, out);
@@ -129,8 +129,8 @@ impl<B: HasPowerEngine + Sync> PowerEngine for Parallel<B> {
             pairs,
             out,
         } = products;
-        let limbs = self.table_form(modulus.bits()).limbs;
-        let share = share(self.threads(), modulus.bits(), pairs.len());
+        let limbs = self.table_form(modulus.width()).limbs;
+        let share = share(self.threads(), modulus.width(), pairs.len());
         let shares = pairs.chunks(share).zip(out.chunks_mut(share * limbs));
         self.each(shares, |(pairs, out)| {
             self.inner.power_engine().indexed_products(IndexedProducts {

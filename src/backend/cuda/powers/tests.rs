@@ -30,7 +30,7 @@ fn job<'a>(
 ) -> PowerJob<'a, Instances<'a>> {
     let modulus = ModulusRef::of(batch[0].params);
     PowerJob {
-        bits: modulus.bits(),
+        bits: modulus.width(),
         exponent_bits,
         tuning: Tuning::default(),
         entries_by: None,

@@ -69,7 +69,7 @@ fn primes(key: &Crt) -> [BigUint; 2] {
 #[test]
 fn splits_and_combines_as_num_bigint_does() {
     for keys in pairs_of_keys() {
-        let width = keys[0].p().bits();
+        let width = keys[0].p().width();
         let size = 2 * width as usize / Limb::BITS as usize;
         for count in 1..=17 {
             // Runs of each key, and items whose keys alternate.
@@ -116,7 +116,7 @@ fn splits_and_combines_as_num_bigint_does() {
 #[test]
 fn splits_what_is_not_below_n() {
     for keys in pairs_of_keys() {
-        let size = 2 * keys[0].p().bits() as usize / Limb::BITS as usize;
+        let size = 2 * keys[0].p().width() as usize / Limb::BITS as usize;
         let (largest, items) = (vec![Limb::MAX; 2 * size], [&keys[0], &keys[1]]);
         let value = (BigUint::from(1u8) << (size as u32 * Limb::BITS)) - 1u8;
         let expected = items
