@@ -100,7 +100,8 @@ impl AnyEngine {
         self.simd().map_or(&Serial, |simd| simd)
     }
 
-    /// The engine for products modulo each of `moduli`: see [`Profile::for_products`].
+    /// The engine for products modulo each of `moduli`: see
+    /// [`Profile::for_products`](crate::profile::Profile::for_products).
     fn for_products(&self, moduli: Moduli<'_>, is_one: bool) -> &dyn Engine {
         let (bits, count) = (moduli.first().map_or(0, ModulusRef::width), moduli.len());
         match self.simd() {

@@ -38,7 +38,9 @@ use crypto_bigint::{Choice, Limb};
 use zeroize::Zeroize;
 
 use self::convert::flat;
-pub(crate) use self::fixed_base::{PowerLanes, Selection};
+pub(crate) use self::fixed_base::PowerLanes;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use self::fixed_base::Selection;
 pub(crate) use self::ladder::LARGEST_WINDOW;
 use self::products::Run;
 pub(crate) use self::products::backend;

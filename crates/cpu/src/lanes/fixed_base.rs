@@ -52,6 +52,8 @@ pub(crate) trait PowerLanes: Lanes {
         scratch: &mut [Self::Limb],
         selection: Selection<'_, Self::Limb>,
     ) {
+        let arranged_len = Self::arranged_len(selection.out.len(), selection.window);
+        debug_assert_eq!(selection.table.len(), arranged_len);
         self.mul(out, a, b, modulus, scratch);
         self.select(selection.out, selection.table, selection.digits);
     }

@@ -9,8 +9,9 @@ use batch_modexp_core::window::Window;
 use num_bigint::BigUint;
 
 pub(crate) use self::squarings::check_squarings;
+use super::fixed_base::Selection;
 use super::ladder::window;
-use super::{LARGEST_WINDOW, LaneModulus, Lanes, Operands, PowerLanes, Selection};
+use super::{LARGEST_WINDOW, LaneModulus, Lanes, Operands, PowerLanes};
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): reproducible test data.
 pub(crate) struct Random(pub(crate) u64);
