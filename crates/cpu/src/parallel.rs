@@ -19,8 +19,8 @@ use crate::engine::AnyEngine;
 ///
 /// Shares depend only on the batch length, the widths and the number of threads. They minimise the
 /// time until the last thread ends, or nearly so with less work, by the
-/// [`relative_time`](batch_modexp_core::BatchModExp::relative_time) of `B`. A batch that is not worth splitting is
-/// computed on the calling thread: waking another one takes some tens of microseconds.
+/// [`relative_time`](batch_modexp_core::BatchModExp::relative_time) of `B`. A batch that is not worth
+/// splitting is computed on the calling thread: waking another one takes some tens of microseconds.
 ///
 /// A forked child process has only the thread that called `fork`. A `Parallel` made before the fork
 /// works there, but on the calling thread only. To use several threads, make another `Parallel` in

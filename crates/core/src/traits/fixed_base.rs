@@ -82,8 +82,8 @@ pub trait BatchFixedBaseExp: HasPowerEngine {
     /// are public.
     ///
     /// More octets mean fewer products per power, down to one for 6 bits of the exponent. The window
-    /// is the widest of 3 to 6 bits that fits and still saves time. A limit of 2 MiB is enough for 256-bit exponents modulo 4,096 bits, one of 8 MiB
-    /// for 2,048-bit exponents modulo 2,048 bits.
+    /// is the widest of 3 to 6 bits that fits and still saves time. A limit of 2 MiB is enough for
+    /// 256-bit exponents modulo 4,096 bits, one of 8 MiB for 2,048-bit exponents modulo 2,048 bits.
     ///
     /// Making a table takes the calling thread as long as 10 to 50 exponentiations of a large
     /// batch.

@@ -289,7 +289,8 @@ pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
 }
 
 /// Fills tables for windows of all sizes, looks up every digit, alone and beside a multiplication,
-/// and takes a step with another one. Compares with big integers: the residue, and that numbers stay below the bound.
+/// and takes a step with another one. Compares with big integers: the residue, and that numbers stay
+/// below the bound.
 pub(crate) fn check_ladder<L: PowerLanes>(lanes: L, bits: u32) {
     let limbs = L::limb_count(bits);
     let r = BigUint::from(1u8) << (limbs as u32 * L::RADIX_BITS);

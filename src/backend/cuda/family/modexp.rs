@@ -1,5 +1,5 @@
-//! Launches of `modexp_BITS_tT` and `fixed_entries_BITS_tT`, whose parameters and records are the same in all families
-//! (`kernels/README.md`).
+//! Launches of `modexp_BITS_tT` and `fixed_entries_BITS_tT`, whose parameters and records are the
+//! same in all families (`kernels/README.md`).
 #![allow(unsafe_code)]
 
 use alloc::vec;
