@@ -226,7 +226,7 @@ impl Batch<'_> {
         }
     }
 
-    /// The caller's position of an item, if both lists agree and the item has the caller's key for
+    /// The caller's position of an item, if both are equal and the item has the caller's key for
     /// that position; otherwise a fault. So no item is signed with a wrong key, even if a fault
     /// changes the list of keys or positions.
     pub(super) fn position(&self, item: usize) -> Result<usize, Error> {
@@ -243,27 +243,28 @@ impl Batch<'_> {
     }
 }
 
-/// The positions of items in the caller's batch.
+/// The positions of items in the caller's batch, twice: a fault in one of them cannot give a result
+/// to another item's caller.
 #[derive(Clone, Copy)]
 pub(super) enum Positions<'a> {
     /// Items are in the caller's order, from this position on.
-    From(usize),
-    /// The same list twice, so that a fault in one cannot give a result to another item's caller.
+    From([usize; 2]),
+    /// A list.
     Lists([&'a [usize]; 2]),
 }
 
 impl Positions<'_> {
     fn range(self, range: Range<usize>) -> Self {
         match self {
-            Self::From(first) => Self::From(first + range.start),
+            Self::From(firsts) => Self::From(firsts.map(|first| first + range.start)),
             Self::Lists(lists) => Self::Lists(lists.map(|list| &list[range.clone()])),
         }
     }
 
-    /// The position of an item by both lists.
+    /// The position of an item by both.
     pub(super) fn of(self, item: usize) -> [usize; 2] {
         match self {
-            Self::From(first) => [first + item; 2],
+            Self::From(firsts) => firsts.map(|first| first + item),
             Self::Lists(lists) => lists.map(|list| list[item]),
         }
     }

@@ -46,7 +46,7 @@ pub(super) fn compute<B: RsaBackend + ?Sized>(
             class,
             keys: &keys[range.clone()],
             positions: match &lists {
-                None => Positions::From(range.start),
+                None => Positions::From([range.start; 2]),
                 Some(lists) => Positions::Lists(lists.each_ref().map(|list| &list[range.clone()])),
             },
             source,

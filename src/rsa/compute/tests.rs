@@ -31,7 +31,7 @@ fn outputs(change: impl FnOnce(&mut Items<'_>)) -> Secret<Outputs> {
     let batch = Batch {
         class: source.0.parts().class(),
         keys: &[source.0.parts(); 3],
-        positions: Positions::From(0),
+        positions: Positions::From([0; 2]),
         source: &source,
         streams: &Streams::none(),
         is_blinded: false,
@@ -74,6 +74,33 @@ fn a_position_that_is_not_certain_is_a_fault() {
     assert_eq!(outputs.get(0), Err(fault.clone()));
     assert!(outputs.get(1).is_ok() && outputs.get(2).is_ok());
     assert_eq!(outputs.into_vec(), Err(fault));
+}
+
+/// Items whose positions differ are not encoded, also where no list has them.
+#[test]
+fn a_first_position_that_is_not_certain_is_a_fault() {
+    let source = Keys(key());
+    for (firsts, expected) in [
+        ([0, 0], Ok(1)),
+        ([0, 1], Err(Error::Fault { index: 1 })),
+        (
+            [usize::MAX - 9, 0],
+            Err(Error::Fault {
+                index: usize::MAX - 8,
+            }),
+        ),
+    ] {
+        let batch = Batch {
+            class: source.0.parts().class(),
+            keys: &[source.0.parts(); 3],
+            positions: Positions::From(firsts),
+            source: &source,
+            streams: &Streams::none(),
+            is_blinded: false,
+        };
+        assert_eq!(batch.position(1), expected);
+        assert_eq!(batch.range(1..3).position(0), expected);
+    }
 }
 
 /// The last attempt counts, and an item without one is a fault.

@@ -76,7 +76,7 @@ fn outputs(
     let batch = Batch {
         class: key.parts().class(),
         keys: &[key.parts(); ITEMS],
-        positions: Positions::From(0),
+        positions: Positions::From([0; 2]),
         source: &Given(key),
         streams: &Streams::none(),
         is_blinded: blinding,

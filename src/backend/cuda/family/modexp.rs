@@ -15,7 +15,7 @@ use crate::backend::cuda::runtime::layout::Layout;
 pub(crate) struct ModExpChunk {
     /// The number of instances, at least 1.
     pub(crate) count: usize,
-    /// An upper bound for the number of moduli.
+    /// The number of moduli.
     pub(crate) moduli: usize,
     /// The length of the exponents in bits, at most the width of the kernel.
     pub(crate) exponent_bits: u32,

@@ -84,7 +84,7 @@ pub(super) struct Cache {
 
 impl Cache {
     /// The number of kernels.
-    #[cfg(all(test, feature = "rsa"))]
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         lock(&self.kernels).len()
     }
