@@ -41,6 +41,7 @@ use self::convert::flat;
 pub(crate) use self::fixed_base::PowerLanes;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use self::fixed_base::Selection;
+#[cfg(test)]
 pub(crate) use self::ladder::LARGEST_WINDOW;
 use self::products::Run;
 pub(crate) use self::products::backend;

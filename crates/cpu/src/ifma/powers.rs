@@ -9,9 +9,9 @@ use batch_modexp_core::window::Window;
 use super::kernel::{self, Beside, Interleaved, unrolled};
 use super::lanes52::{Lanes52, of_lanes};
 use super::look_up::{SECTION_LEN, first_of, masks_from, sections_suffice};
-use super::madd52::{self, Kernel, LaneLimb, Madd52, Processor};
+use super::madd52::{self, Kernel, LaneLimb, Madd52};
 use super::tiles::Mul;
-use crate::lanes::{LARGEST_WINDOW, LaneModulus, Lanes, MAX_LANES, PowerLanes, Selection};
+use crate::lanes::{LaneModulus, Lanes, MAX_LANES, PowerLanes, Selection};
 
 impl<T: Madd52> PowerLanes for Lanes52<T> {
     const LARGEST_ROW_WINDOW: u32 = 6;
@@ -24,14 +24,6 @@ impl<T: Madd52> PowerLanes for Lanes52<T> {
             digits: of_lanes::<T>(digits),
         };
         madd52::dispatch(self.0, limbs, &mut select);
-    }
-
-    fn product_window(self, limbs: usize, terms: usize) -> u32 {
-        // Tables that are in no first-level cache take longer to read than products of short numbers.
-        match self.0.processor() {
-            Processor::Other if limbs <= 20 && terms > 2 => LARGEST_WINDOW - 1,
-            _ => LARGEST_WINDOW,
-        }
     }
 
     fn arranged_len(limbs: usize, window: Window) -> usize {

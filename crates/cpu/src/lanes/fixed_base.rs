@@ -10,7 +10,7 @@ use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
 
 use super::workspace::{Buffer, Workspace};
-use super::{LARGEST_WINDOW, LaneModulus, Lanes, MAX_LANES};
+use super::{LaneModulus, Lanes, MAX_LANES};
 
 /// Lanes with the look-ups for fixed bases and products of powers.
 ///
@@ -24,12 +24,6 @@ pub(crate) trait PowerLanes: Lanes {
     /// [`Table::rows`](batch_modexp_core::fixed_base::Table::rows). Reads the whole row in the same
     /// order for all digits. An entry has `out.len()` limbs.
     fn select_of_row(self, out: &mut [Self::Limb], row: &[u64], digits: &[u8]);
-
-    /// The largest window for products of `terms` powers of `limbs` limbs, in bits.
-    fn product_window(self, limbs: usize, terms: usize) -> u32 {
-        let _ = (limbs, terms);
-        LARGEST_WINDOW
-    }
 
     /// The number of limbs of an [arranged](Self::arrange) table.
     fn arranged_len(limbs: usize, window: Window) -> usize {

@@ -23,7 +23,7 @@ pub(super) fn powers<L: Lanes>(lanes: L, powers: SecretPowers<'_>) {
     // The kernels spill column sums and limbs: a few kilobytes of stack.
     scrubbed(|| {
         let exponent_bits = powers.exponent_bits;
-        let window = window::<L>(exponent_bits, LARGEST_WINDOW);
+        let window = window::<L>(exponent_bits);
         let mut workspace = Workspace::with_table(lanes, L::limb_count(width), window);
         // The digits of one exponent, and of all lanes: the least significant ones, then the next.
         let mut recoded = Buffer::zeros(window.digit_count(exponent_bits));
@@ -131,12 +131,12 @@ pub(crate) const LARGEST_WINDOW: u32 = 5;
 const WINDOWS: [(u32, u32); 3] = [(4, 1), (24, 2), (100, 3)];
 
 /// The window for exponents of `exponent_bits` bits, which is public. Above 100 bits it is 4 bits,
-/// and above [`LONG_EXPONENT_BITS`](Lanes::LONG_EXPONENT_BITS) `largest`.
-pub(super) fn window<L: Lanes>(exponent_bits: u32, largest: u32) -> Window {
+/// and above [`LONG_EXPONENT_BITS`](Lanes::LONG_EXPONENT_BITS) [`LARGEST_WINDOW`].
+pub(super) fn window<L: Lanes>(exponent_bits: u32) -> Window {
     let longest = if exponent_bits <= L::LONG_EXPONENT_BITS {
         4
     } else {
-        largest
+        LARGEST_WINDOW
     };
     let bits = WINDOWS
         .iter()

@@ -67,8 +67,7 @@ impl<'a, L: PowerLanes> Terms<'a, L> {
         let longest = (0..lengths.len()).max_by_key(|term| lengths[*term]);
         let longest = longest.unwrap_or(0);
         let bits = lengths.get(longest).copied().unwrap_or(0);
-        let largest = lanes.product_window(limbs, lengths.len());
-        let window = window::<L>(bits, largest);
+        let window = window::<L>(bits);
         let digits = window.digit_count(bits);
         let others = lengths.len().saturating_sub(1);
         Self {

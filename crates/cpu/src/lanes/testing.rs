@@ -394,7 +394,7 @@ pub(crate) fn check_ladder<L: PowerLanes>(lanes: L, bits: u32) {
 /// memcheck have exponents on both sides of each change, so a change here also concerns them.
 pub(crate) fn check_windows<L: Lanes>(expected: &[(u32, u32)]) {
     for &(bits, expected) in expected {
-        let window = window::<L>(bits, LARGEST_WINDOW).bits();
+        let window = window::<L>(bits).bits();
         assert_eq!(window, expected, "exponents of {bits} bits");
     }
 }
