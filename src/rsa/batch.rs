@@ -232,9 +232,8 @@ impl Batch<'_> {
     pub(super) fn position(&self, item: usize) -> Result<usize, Error> {
         let [position, copy] = self.positions.of(item);
         let is_certain = position == copy && ptr::eq(self.source.key(position), self.keys[item]);
-        is_certain
-            .then_some(position)
-            .ok_or_else(|| self.fault(item))
+        let fault = || self.fault(item);
+        is_certain.then_some(position).ok_or_else(fault)
     }
 
     pub(super) fn fault(&self, item: usize) -> Error {
@@ -391,8 +390,9 @@ impl<'a> Items<'a> {
 
     /// The error of a failed item.
     pub(super) fn error(&self, item: usize) -> Option<&Error> {
-        let error = self.errors[item].as_deref();
-        error.filter(|_| self.lens[item] == 0)
+        self.errors[item]
+            .as_deref()
+            .filter(|_| self.lens[item] == 0)
     }
 
     /// Whether an item has failed its check.

@@ -15,9 +15,8 @@
 //! * blinded, for a fresh random r, `f = m r^(e - 1)` and `b = f r = m r^e`. The product is m^d,
 //!   because `r^(e - 1) r^(e (d - 1)) = r^(e d - 1) = 1` modulo p and modulo q, and so modulo n.
 //!
-//! The base is `m r^e`, as usual: a random number independent of m. Nothing is inverted. The
-//! exponent `d - 1` is d with its lowest bit cleared, because d, dP and dQ are odd: e times each of
-//! them is 1 modulo an even number.
+//! This base is a random number independent of m. The exponent `d - 1` is d with its lowest bit
+//! cleared: d, dP and dQ are odd, because e times each of them is 1 modulo an even number.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -17,8 +17,8 @@ const APPROXIMATION_BITS: u32 = 62;
 /// Constant-time: the number of steps depends only on `bits`.
 ///
 /// Source: T. Pornin, "Optimized Binary GCD for Modular Inversion" (2020), algorithm 2 with k = 31. An
-/// approximation has the highest 32 and the lowest 30 bits of a number. 30 steps of the binary
-/// algorithm on approximations give factors, which then update the numbers. (crypto-bigint's function
+/// approximation has the highest 32 and the lowest 30 bits of a number. [`STEPS`] steps of the binary
+/// algorithm on approximations give factors. These then update the numbers. (crypto-bigint's function
 /// ends in a branch on its result.)
 pub(super) fn gcd(a: &[Limb], b: &[Limb], bits: u32) -> Secret<Vec<Limb>> {
     let words = |limbs: &[Limb]| {
