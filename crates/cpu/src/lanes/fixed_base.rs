@@ -63,8 +63,8 @@ pub(crate) struct Selection<'a, L> {
 }
 
 /// How many groups of lanes are computed together, row by row. Each row is read from memory once
-/// for all of them.
-const AT_A_TIME: usize = 16;
+/// for all of them: with many groups, most look-ups find it in the second-level cache.
+const AT_A_TIME: usize = 128;
 
 /// Fills a table, with one row in each lane. Entries of row 0 are `first`, an ordinary number,
 /// times a power of `base`.
