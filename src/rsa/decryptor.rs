@@ -1,6 +1,6 @@
 //! Decrypts ciphertexts.
 
-use batch_modexp_core::width::scrubbed;
+use batch_modexp_core::secret::scrubbed;
 use rand_core::TryCryptoRng;
 
 use super::backend::RsaBackend;

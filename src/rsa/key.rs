@@ -20,8 +20,7 @@ use alloc::sync::Arc;
 use core::fmt;
 
 use batch_modexp_core::monty::{Modulus, ModulusRef};
-use batch_modexp_core::secret::{Secret, reveal};
-use batch_modexp_core::width::scrubbed;
+use batch_modexp_core::secret::{Secret, reveal, scrubbed};
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, CtEq, Limb};
 use sha2::{Digest, Sha256};

@@ -24,8 +24,7 @@ use core::ptr;
 
 use batch_modexp_core::PublicExponent;
 use batch_modexp_core::engine::{Comparison, Engine, Moduli, SecretPowers};
-use batch_modexp_core::secret::{Secret, reveal};
-use batch_modexp_core::width::scrubbed;
+use batch_modexp_core::secret::{Secret, reveal, scrubbed};
 use crypto_bigint::Limb;
 use rand_core::TryRng;
 

@@ -5,8 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use batch_modexp_core::secret::{Secret, reveal};
-use batch_modexp_core::width::scrubbed;
+use batch_modexp_core::secret::{Secret, reveal, scrubbed};
 use chacha20::ChaCha20Rng;
 use crypto_bigint::{CtEq, CtLt, Limb};
 use rand_core::{Rng, SeedableRng, TryCryptoRng, TryRng};

@@ -25,8 +25,7 @@ use crypto_bigint::{Limb, Word};
 
 use crate::monty::{ModulusRef, parts};
 use crate::powers::{IndexedProducts, MultiPowers, PowerEngine};
-use crate::secret::Secret;
-use crate::width::scrubbed;
+use crate::secret::{Secret, scrubbed};
 
 /// The most terms that share squarings; with more, squarings take less than a tenth of the time.
 const MOST_TERMS: usize = 40;

@@ -23,8 +23,8 @@ use self::rows::Layout;
 pub use self::rows::{Rows, select};
 use crate::Error;
 use crate::monty::{Modulus, ModulusRef, parts};
-use crate::secret::Secret;
-use crate::width::{check_exponent, scrubbed, width};
+use crate::secret::{Secret, scrubbed};
+use crate::width::{check_exponent, width};
 use crate::window::{Window, recode_into};
 
 /// How an engine represents numbers in tables, and the windows it supports.

@@ -22,8 +22,7 @@ pub use self::arithmetic::parts;
 use self::arithmetic::reduce_once;
 pub(crate) use self::arithmetic::select;
 pub use self::division::{power_of_two, remainder};
-use crate::secret::Secret;
-use crate::width::scrubbed;
+use crate::secret::{Secret, scrubbed};
 
 /// A secret odd modulus with its Montgomery constants, in memory of its own that is wiped.
 pub struct Modulus {

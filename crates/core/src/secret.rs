@@ -1,11 +1,11 @@
-//! Buffers for secrets: wiped on drop, on unwinding too, and never printed.
+//! Buffers for secrets, wiped on drop, on unwinding too, and never printed; and wiping of the stack.
 
 use core::fmt;
 use core::hint::black_box;
 use core::ops::{Deref, DerefMut};
 
-use crypto_bigint::Choice;
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use crypto_bigint::{Choice, Limb};
+use zeroize::{Zeroize, ZeroizeOnDrop, optimization_barrier};
 
 /// A value that is wiped when it goes out of scope, on unwinding too.
 ///
@@ -106,6 +106,41 @@ impl<T: Zeroize> Zeroize for Secret<T> {
 }
 
 impl<T: Zeroize> ZeroizeOnDrop for Secret<T> {}
+
+/// Runs `computation`, which has no long numbers on the stack, then overwrites the stack that it
+/// used.
+///
+/// Moved local variables, spilled registers and crypto-bigint's own locals leave copies of powers,
+/// products and moduli on the stack. This function overwrites them with one large frame. It is best
+/// effort, since the language gives no guarantee about the place of locals. The test `wiping`
+/// checks what is left.
+#[doc(hidden)]
+pub fn scrubbed<R>(computation: impl FnOnce() -> R) -> R {
+    scrubbed_for::<16, R>(computation)
+}
+
+/// Like [`scrubbed`], for a computation on `Uint<LIMBS>`.
+pub(crate) fn scrubbed_for<const LIMBS: usize, R>(computation: impl FnOnce() -> R) -> R {
+    let result = call(computation);
+    overwrite_stack::<LIMBS>();
+    result
+}
+
+/// Calls `computation` without inlining, so that its frames lie below the caller's, where
+/// [`overwrite_stack`] reaches them.
+#[inline(never)]
+fn call<R>(computation: impl FnOnce() -> R) -> R {
+    computation()
+}
+
+#[inline(never)]
+fn overwrite_stack<const LIMBS: usize>() {
+    /// More than the functions of crypto-bigint and their callers have on the stack.
+    const NUMBERS: usize = 96;
+    let frame = [[Limb::ZERO; LIMBS]; NUMBERS];
+    // One barrier for the whole frame: word by word would take longer than many computations.
+    optimization_barrier(&frame);
+}
 
 /// Makes a verdict about secrets public: in this crate the only way from a secret to a branch.
 ///

@@ -11,8 +11,8 @@ use crate::batch::{Form, batch_mod_exp, check_products};
 use crate::engine::{Comparison, Engine, Moduli, SecretPowers};
 use crate::monty::ModulusRef;
 use crate::public_exponent::PublicExponent;
-use crate::secret::Secret;
-use crate::width::{MAX_BITS, clear, place, scrubbed};
+use crate::secret::{Secret, scrubbed};
+use crate::width::{MAX_BITS, clear, place};
 use crate::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 
 /// Computes a batch on the calling thread, one instance after the other, on crypto-bigint's limbs.

@@ -13,9 +13,10 @@
 use core::slice;
 
 use crypto_bigint::{Limb, Uint, Unsigned};
-use zeroize::{Zeroize, optimization_barrier};
+use zeroize::Zeroize;
 
 use crate::Error;
+use crate::secret::scrubbed_for;
 
 /// The widest supported modulus, in bits.
 pub const MAX_BITS: u32 = 16_384;
@@ -71,40 +72,6 @@ pub fn load_limbs<const LIMBS: usize>(limbs: &[Limb]) -> Uint<LIMBS> {
     let mut fixed = Uint::ZERO;
     fixed.as_mut_limbs()[..limbs.len()].copy_from_slice(limbs);
     fixed
-}
-
-/// Runs `computation`, which has no long numbers on the stack, then overwrites the stack that it
-/// used: see `scrubbed_for`.
-pub fn scrubbed<R>(computation: impl FnOnce() -> R) -> R {
-    scrubbed_for::<16, R>(computation)
-}
-
-/// Runs `computation` on `Uint<LIMBS>`, then overwrites the stack that it used.
-///
-/// Moved local variables, spilled registers and crypto-bigint's own locals leave copies of powers,
-/// products and moduli on the stack. This function overwrites them with one large frame. It is best
-/// effort, since the language gives no guarantee about the place of locals. The test `wiping`
-/// checks what is left.
-fn scrubbed_for<const LIMBS: usize, R>(computation: impl FnOnce() -> R) -> R {
-    let result = call(computation);
-    overwrite_stack::<LIMBS>();
-    result
-}
-
-/// Calls `computation` without inlining, so that its frames lie below the caller's, where
-/// [`overwrite_stack`] reaches them.
-#[inline(never)]
-fn call<R>(computation: impl FnOnce() -> R) -> R {
-    computation()
-}
-
-#[inline(never)]
-fn overwrite_stack<const LIMBS: usize>() {
-    /// More than the functions of crypto-bigint and their callers have on the stack.
-    const NUMBERS: usize = 96;
-    let frame = [[Limb::ZERO; LIMBS]; NUMBERS];
-    // One barrier for the whole frame: word by word would take longer than many computations.
-    optimization_barrier(&frame);
 }
 
 /// The limbs of a result, which gets the width of `like`. Wipes a value that it replaces.

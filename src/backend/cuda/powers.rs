@@ -11,8 +11,7 @@ use std::sync::Mutex;
 
 use batch_modexp_core::engine::{Engine as _, SecretPowers};
 use batch_modexp_core::monty::{ModulusRef, power_of_two};
-use batch_modexp_core::secret::Secret;
-use batch_modexp_core::width::scrubbed;
+use batch_modexp_core::secret::{Secret, scrubbed};
 use batch_modexp_core::window::Window;
 use batch_modexp_cpu::AnyEngine;
 use crypto_bigint::Limb;

@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use batch_modexp_core::engine::{Engine, ct_eq};
-use batch_modexp_core::secret::{Secret, reveal};
-use batch_modexp_core::width::{WithLimbs, load_limbs, scrubbed, with_limbs};
+use batch_modexp_core::secret::{Secret, reveal, scrubbed};
+use batch_modexp_core::width::{WithLimbs, load_limbs, with_limbs};
 use batch_modexp_core::{PublicExponent, Serial};
 use crypto_bigint::{Limb, Odd, Uint};
 use rand_core::TryCryptoRng;

@@ -9,8 +9,8 @@ mod arithmetic;
 use alloc::vec;
 
 use batch_modexp_core::monty::{Modulus, ModulusRef, parts};
-use batch_modexp_core::secret::{Secret, reveal};
-use batch_modexp_core::width::{WithLimbs, scrubbed, with_limbs};
+use batch_modexp_core::secret::{Secret, reveal, scrubbed};
+use batch_modexp_core::width::{WithLimbs, with_limbs};
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
 use crypto_bigint::{BoxedUint, Choice, CtEq, CtLt, CtSelect, Gcd, Limb, Odd, Uint};
 

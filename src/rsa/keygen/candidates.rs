@@ -9,8 +9,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use batch_modexp_core::secret::{Secret, reveal};
-use batch_modexp_core::width::scrubbed;
+use batch_modexp_core::secret::{Secret, reveal, scrubbed};
 use crypto_bigint::{CtLt, Limb, Word};
 use rand_core::TryRng;
 

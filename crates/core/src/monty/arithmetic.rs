@@ -5,7 +5,7 @@
 //! comparing Montgomery multiplication algorithms", 1996). The code uses only limb operations of
 //! crypto-bigint.
 //!
-//! Callers run these functions in [`scrubbed`](crate::width::scrubbed), which overwrites the stack
+//! Callers run these functions in [`scrubbed`](crate::secret::scrubbed), which overwrites the stack
 //! afterwards.
 
 use alloc::vec;

@@ -17,7 +17,7 @@ const SPARE_BITS: u32 = 5;
 const SQRT_2_LESS_1: Word = (0x6a09_e667_f3bc_c908_u64 >> (u64::BITS - Word::BITS)) as Word;
 
 /// `value mod modulus`, as wide as the modulus, for any modulus but 0, also an even one. Callers run
-/// it in [`scrubbed`](crate::width::scrubbed).
+/// it in [`scrubbed`](crate::secret::scrubbed).
 ///
 /// Long division with quotients that may be too small, so that no step needs a correction. The value
 /// and the modulus are shifted up until the highest bit of the modulus is set. The shift is secret:
@@ -31,7 +31,7 @@ pub fn remainder(value: &[Limb], modulus: &[Limb]) -> Secret<Vec<Limb>> {
 
 /// `2^exponent` modulo a number of at least `min_bits` bits, or modulo any number but 0 if `min_bits`
 /// is 0. The exponent and `min_bits` are public; more of them save time. Callers run it in
-/// [`scrubbed`](crate::width::scrubbed).
+/// [`scrubbed`](crate::secret::scrubbed).
 #[must_use]
 pub fn power_of_two(exponent: u32, modulus: &[Limb], min_bits: u32) -> Secret<Vec<Limb>> {
     let highest = (exponent / Limb::BITS) as usize;

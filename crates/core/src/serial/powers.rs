@@ -14,8 +14,7 @@ use crate::powers::{
     FixedPowers, HasPowerEngine, IndexedProducts, MultiPowers, PowerEngine, PublicPowers,
 };
 use crate::public_exponent::PublicExponent;
-use crate::secret::Secret;
-use crate::width::scrubbed;
+use crate::secret::{Secret, scrubbed};
 use crate::window::{Window, bits_at};
 
 impl HasPowerEngine for Serial {

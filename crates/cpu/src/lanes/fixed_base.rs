@@ -5,7 +5,7 @@ use core::{array, iter, mem, slice};
 
 use batch_modexp_core::fixed_base::{Rows, Table};
 use batch_modexp_core::powers::FixedPowers;
-use batch_modexp_core::width::scrubbed;
+use batch_modexp_core::secret::scrubbed;
 use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
 

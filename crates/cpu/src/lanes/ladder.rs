@@ -6,7 +6,7 @@ use core::ops::Range;
 
 use batch_modexp_core::PublicExponent;
 use batch_modexp_core::engine::{Moduli, SecretPowers};
-use batch_modexp_core::width::scrubbed;
+use batch_modexp_core::secret::scrubbed;
 use batch_modexp_core::window::{Window, recode_into};
 use crypto_bigint::Limb;
 

@@ -6,7 +6,7 @@ use core::mem;
 use core::ops::Range;
 
 use batch_modexp_core::powers::MultiPowers;
-use batch_modexp_core::width::scrubbed;
+use batch_modexp_core::secret::scrubbed;
 use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
 

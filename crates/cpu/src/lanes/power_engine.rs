@@ -11,7 +11,7 @@ use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::powers::{
     FixedPowers, IndexedProducts, MultiPowers, PowerEngine, PublicPowers,
 };
-use batch_modexp_core::width::scrubbed;
+use batch_modexp_core::secret::scrubbed;
 use crypto_bigint::Limb;
 
 use super::convert::{of_lane, to_plain};

@@ -20,7 +20,8 @@ use core::ptr;
 
 use batch_modexp_core::batch::{Form, check_products};
 use batch_modexp_core::monty::ModulusRef;
-use batch_modexp_core::width::{MAX_BITS, clear, place, scrubbed, width};
+use batch_modexp_core::secret::scrubbed;
+use batch_modexp_core::width::{MAX_BITS, clear, place, width};
 use batch_modexp_core::{Error, ModMul};
 use crypto_bigint::{Limb, Unsigned};
 

@@ -8,8 +8,7 @@ use core::mem;
 use batch_modexp_core::PublicExponent;
 use batch_modexp_core::engine::{Comparison, MASK_BITS, Moduli};
 use batch_modexp_core::monty::inverse;
-use batch_modexp_core::secret::Secret;
-use batch_modexp_core::width::scrubbed;
+use batch_modexp_core::secret::{Secret, scrubbed};
 use crypto_bigint::{Choice, CtEq, Limb};
 use zeroize::Zeroize;
 
