@@ -6,13 +6,13 @@ use core::ops::Range;
 use core::ptr;
 
 use batch_modexp_core::PublicExponent;
+use batch_modexp_core::compare::is_below;
 use batch_modexp_core::monty::ModulusRef;
 use crypto_bigint::{Choice, CtEq, Limb};
 use zeroize::Zeroize;
 
 use super::error::Error;
 use super::key::{KeyHandle, KeyParts, Private};
-use super::limbs::is_below;
 use super::random::{Randomness, Streams};
 
 /// Public properties that the keys of a class share.

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::hint::black_box;
 
 use batch_modexp_core::secret::Secret;
-use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Word};
+use crypto_bigint::{BoxedUint, Limb, Word};
 
 /// OS2IP: converts octets, most significant first, to limbs, padded with zeros.
 ///
@@ -57,17 +57,6 @@ pub(super) fn write_octets(limbs: &[Limb], octets: &mut [u8]) {
     }
 }
 
-/// Whether `a` is below `b`, of equal length, in constant time.
-pub(super) fn is_below(a: &[Limb], b: &[Limb]) -> Choice {
-    // With crypto-bigint's borrows, which are 0 or all ones, it takes twice as long.
-    let borrow = a.iter().zip(b).fold(0, |borrow, (a, b)| {
-        let (difference, is_below) = a.0.overflowing_sub(b.0);
-        let (_, is_below_with_borrow) = difference.overflowing_sub(borrow);
-        Word::from(is_below | is_below_with_borrow)
-    });
-    Limb(borrow).ct_eq(&Limb::ONE)
-}
-
 /// `out = a - b mod p`, for a and b below p.
 pub(super) fn subtract(a: &[Limb], b: &[Limb], p: &[Limb], out: &mut [Limb]) {
     let mut borrow = Limb::ZERO;
@@ -103,7 +92,6 @@ pub(super) fn multiply_add(a: &[Limb], b: &[Limb], addend: &[Limb], out: &mut [L
 #[cfg(test)]
 mod tests {
     use super::*;
-    use batch_modexp_core::engine::ct_eq;
 
     #[test]
     fn there_and_back_at_every_length() {
@@ -125,28 +113,5 @@ mod tests {
             *limbs_to_octets(BoxedUint::from(0x0102u16).as_limbs(), 12),
             [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2]
         );
-    }
-
-    #[test]
-    fn comparisons() {
-        const MAX: Word = Word::MAX;
-        let numbers = [
-            [0, 0],
-            [1, 0],
-            [7, 0],
-            [MAX, 0],
-            [0, 1],
-            [7, 1],
-            [7, 2],
-            [0, MAX],
-            [MAX, MAX],
-        ];
-        let numbers = numbers.map(|limbs| limbs.map(Limb));
-        for (i, a) in numbers.iter().enumerate() {
-            for (j, b) in numbers.iter().enumerate() {
-                assert_eq!(ct_eq(a, b).to_bool(), i == j);
-                assert_eq!(is_below(a, b).to_bool(), i < j);
-            }
-        }
     }
 }

@@ -23,6 +23,7 @@ use alloc::vec::Vec;
 use core::ptr;
 
 use batch_modexp_core::PublicExponent;
+use batch_modexp_core::compare::is_below;
 use batch_modexp_core::engine::{Comparison, Engine, Moduli, SecretPowers};
 use batch_modexp_core::secret::{Secret, reveal, scrubbed};
 use crypto_bigint::Limb;
@@ -31,7 +32,7 @@ use rand_core::TryRng;
 use super::batch::{Batch, Items, KeyClass, moduli};
 use super::error::Error;
 use super::key::{Crt, KeyParts};
-use super::limbs::{is_below, multiply_add, octets_to_limbs, subtract, write_octets};
+use super::limbs::{multiply_add, octets_to_limbs, subtract, write_octets};
 use super::random::{Randomness, draw_below};
 
 /// Exponentiates on a backend. Its results are not trusted.

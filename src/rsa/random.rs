@@ -5,12 +5,13 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use batch_modexp_core::compare::is_below;
 use batch_modexp_core::secret::{Secret, reveal, scrubbed};
 use chacha20::ChaCha20Rng;
 use crypto_bigint::{CtEq, CtLt, Limb};
 use rand_core::{Rng, SeedableRng, TryCryptoRng, TryRng};
 
-use super::limbs::{is_below, octets_to_limbs};
+use super::limbs::octets_to_limbs;
 use crate::rsa::Error;
 
 /// Independent streams of random octets: ChaCha20 (RFC 8439) with one key of 256 bits from the

@@ -8,8 +8,9 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crypto_bigint::{Choice, CtEq, Limb};
+use crypto_bigint::{Choice, Limb};
 
+use crate::compare::ct_eq;
 use crate::monty::ModulusRef;
 use crate::public_exponent::PublicExponent;
 use crate::secret::Secret;
@@ -258,14 +259,6 @@ impl Comparison<'_> {
         assert!(self.bases.len().is_multiple_of(count.max(1)));
         assert_eq!(self.masks.map_or(2 * count, <[u16]>::len), 2 * count);
     }
-}
-
-/// Whether two numbers of equal length are equal, in constant time.
-#[must_use]
-pub fn ct_eq(a: &[Limb], b: &[Limb]) -> Choice {
-    let pairs = a.iter().zip(b);
-    let difference = pairs.fold(Limb::ZERO, |bits, (a, b)| bits | (*a ^ *b));
-    difference.ct_eq(&Limb::ZERO)
 }
 
 /// The number of limbs of each modulus; 0 without moduli.

@@ -18,6 +18,7 @@ extern crate std;
 
 pub mod batch;
 mod buckets;
+pub mod compare;
 pub mod engine;
 mod error;
 pub mod fixed_base;
