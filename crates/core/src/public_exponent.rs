@@ -14,10 +14,24 @@ const LARGEST_WINDOW: u32 = 6;
 /// one, `Debug` prints it, and nothing wipes it.
 #[derive(Clone, Debug)]
 pub struct PublicExponent {
-    first: Option<usize>,
-    steps: Vec<Step>,
-    last_squarings: Option<u32>,
-    odd_powers: usize,
+    chain: Chain,
+}
+
+/// How to compute a power: start with an odd power of the base, take the steps, then a last one.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct Chain {
+    /// The number of odd powers of the base to compute first, at least 1: the base, its cube, and
+    /// so on. Odd power i is the base to the power of `2 * i + 1`.
+    pub odd_powers: usize,
+    /// The odd power to start with. `None` if the exponent is 0: the power is 1.
+    pub first: Option<usize>,
+    /// The steps that follow.
+    pub steps: Vec<Step>,
+    /// The squarings of a last step, whose factor is the base itself.
+    ///
+    /// This factor need not be in Montgomery form: a product with an ordinary number leaves it.
+    pub last_squarings: Option<u32>,
 }
 
 /// Some squarings, then at most one product.
@@ -25,11 +39,18 @@ pub struct PublicExponent {
 pub struct Step {
     /// The number of squarings.
     pub squarings: u32,
-    /// The factor is the base to the power of `2 * odd + 1`.
+    /// The odd power that is the factor.
     pub odd: Option<usize>,
 }
 
 impl PublicExponent {
+    /// The squarings and products.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
     /// Prepares `exponent` in sliding windows of the size with the fewest products (Handbook of
     /// Applied Cryptography, algorithm 14.85). A short exponent, or one with few bits set, needs no
     /// table: 65537 takes 16 squarings and a product.
@@ -62,19 +83,31 @@ impl PublicExponent {
 
     /// The exponent with the bits that `is_set` tells, all below `bits`.
     fn of_bits(bits: u32, is_set: impl Fn(u32) -> bool) -> Self {
-        let mut best = Self::with_window(bits, &is_set, 1);
+        let mut chain = Chain::with_window(bits, &is_set, 1);
         // A table takes at least the square and the cube of the base.
-        if best.products() > 2 {
+        if chain.products() > 2 {
             for window_bits in 2..=LARGEST_WINDOW {
-                let other = Self::with_window(bits, &is_set, window_bits);
-                if other.products() < best.products() {
-                    best = other;
+                let other = Chain::with_window(bits, &is_set, window_bits);
+                if other.products() < chain.products() {
+                    chain = other;
                 }
             }
         }
-        best
+        Self { chain }
     }
 
+    /// The length of the exponent in bits.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn bits(&self) -> u32 {
+        let chain = &self.chain;
+        let first = chain.first.map_or(0, |odd| (2 * odd + 1).ilog2() + 1);
+        let squarings = chain.steps.iter().map(|step| step.squarings);
+        first + squarings.sum::<u32>() + chain.last_squarings.unwrap_or(0)
+    }
+}
+
+impl Chain {
     /// The number of products, and of squarings for the table.
     fn products(&self) -> usize {
         let steps = self.steps.iter().filter(|step| step.odd.is_some());
@@ -84,8 +117,8 @@ impl PublicExponent {
     }
 
     fn with_window(bits: u32, is_set: impl Fn(u32) -> bool, window_bits: u32) -> Self {
-        let (mut first, mut steps, mut last_squarings, mut odd_powers) =
-            (None, Vec::new(), None, 0);
+        let (mut odd_powers, mut first, mut steps, mut last_squarings) =
+            (1, None, Vec::new(), None);
         let (mut squarings, mut end) = (0, bits);
         while end > 0 {
             if !is_set(end - 1) {
@@ -116,49 +149,11 @@ impl PublicExponent {
             steps.push(Step { squarings, odd });
         }
         Self {
+            odd_powers,
             first,
             steps,
             last_squarings,
-            odd_powers,
         }
-    }
-
-    /// The length of the exponent in bits.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn bits(&self) -> u32 {
-        let first = self.first.map_or(0, |odd| (2 * odd + 1).ilog2() + 1);
-        let squarings = self.steps.iter().map(|step| step.squarings);
-        first + squarings.sum::<u32>() + self.last_squarings.unwrap_or(0)
-    }
-
-    /// The index of the odd power that the computation starts with; `None` if the exponent is 0.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn first(&self) -> Option<usize> {
-        self.first
-    }
-
-    #[doc(hidden)]
-    #[must_use]
-    pub fn steps(&self) -> &[Step] {
-        &self.steps
-    }
-
-    /// The squarings of a last step whose factor is the base itself.
-    ///
-    /// This factor need not be in Montgomery form: a product with an ordinary number leaves it.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn last_squarings(&self) -> Option<u32> {
-        self.last_squarings
-    }
-
-    /// The number of odd powers of the base in the table: the base, its cube, and so on.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn odd_powers(&self) -> usize {
-        self.odd_powers
     }
 }
 
@@ -181,15 +176,15 @@ mod tests {
     use crypto_bigint::{U64, U256};
 
     /// Recomputes the exponent from its steps.
-    fn value(exponent: &PublicExponent) -> U256 {
+    fn value(chain: &Chain) -> U256 {
         let odd = |odd: usize| U256::from(2 * odd as u64 + 1);
-        let first = exponent.first().map_or(U256::ZERO, odd);
-        let value = exponent.steps().iter().fold(first, |value, step| {
+        let first = chain.first.map_or(U256::ZERO, odd);
+        let value = chain.steps.iter().fold(first, |value, step| {
             let value = value << step.squarings;
             step.odd
                 .map_or(value, |factor| value.wrapping_add(&odd(factor)))
         });
-        let last = exponent.last_squarings();
+        let last = chain.last_squarings;
         last.map_or(value, |squarings| (value << squarings) | U256::ONE)
     }
 
@@ -202,19 +197,19 @@ mod tests {
         for number in numbers.chain(shifted).chain([U256::MAX, large << 77]) {
             for bits in 1..=LARGEST_WINDOW {
                 let is_set = |bit: u32| number.bit_vartime(bit);
-                let exponent =
-                    PublicExponent::with_window(number.bit_width_vartime(), is_set, bits);
-                assert_eq!(value(&exponent), number);
-                assert!(exponent.odd_powers() <= 1 << (bits - 1));
+                let chain = Chain::with_window(number.bit_width_vartime(), is_set, bits);
+                assert_eq!(value(&chain), number);
+                assert!(chain.odd_powers <= 1 << (bits - 1));
             }
             let exponent = PublicExponent::new_vartime(&number);
-            assert_eq!(value(&exponent), number);
+            assert_eq!(value(&exponent.chain), number);
             assert_eq!(exponent.bits(), number.bit_width_vartime());
             let of_limbs = PublicExponent::of_limbs(number.as_limbs());
-            assert_eq!(value(&of_limbs), number);
+            assert_eq!(value(&of_limbs.chain), number);
             if number.bit_vartime(0) {
                 let even = number.wrapping_sub(&U256::ONE);
-                assert_eq!(value(&PublicExponent::one_less(number.as_limbs())), even);
+                let one_less = PublicExponent::one_less(number.as_limbs());
+                assert_eq!(value(&one_less.chain), even);
             }
         }
     }
@@ -222,13 +217,13 @@ mod tests {
     #[test]
     fn short_ones_take_no_table() {
         for (number, squarings) in [(3u64, 1), (17, 4), (65_537, 16)] {
-            let exponent = PublicExponent::new_vartime(&U64::from(number));
+            let chain = PublicExponent::new_vartime(&U64::from(number)).chain;
             assert_eq!(
-                (exponent.steps(), exponent.last_squarings()),
+                (&chain.steps[..], chain.last_squarings),
                 (&[][..], Some(squarings))
             );
-            assert_eq!((exponent.first(), exponent.odd_powers()), (Some(0), 1));
+            assert_eq!((chain.first, chain.odd_powers), (Some(0), 1));
         }
-        assert_eq!(PublicExponent::new_vartime(&U64::ZERO).first(), None);
+        assert_eq!(PublicExponent::new_vartime(&U64::ZERO).chain.first, None);
     }
 }

@@ -188,27 +188,27 @@ pub(super) fn public_powers<'a>(
     bases: impl Iterator<Item = &'a [Limb]>,
     out: impl Iterator<Item = &'a mut [Limb]>,
 ) {
-    let size = size(moduli);
-    let mut odd_powers = Secret::new(vec![Limb::ZERO; exponent.odd_powers() * size]);
+    let (chain, size) = (exponent.chain(), size(moduli));
+    let mut odd_powers = Secret::new(vec![Limb::ZERO; chain.odd_powers * size]);
     let mut numbers = Secret::new(vec![Limb::ZERO; 3 * size]);
     let [mut power, mut spare, square] = parts(&mut numbers);
     scrubbed(|| {
         for ((modulus, base), out) in moduli.iter().zip(bases).zip(out) {
             modulus.enter(base, power);
-            if exponent.odd_powers() > 1 {
+            if chain.odd_powers > 1 {
                 modulus.mul(power, power, square);
             }
             for (i, odd_power) in odd_powers.chunks_exact_mut(size).enumerate() {
                 odd_power.copy_from_slice(power);
-                if i + 1 < exponent.odd_powers() {
+                if i + 1 < chain.odd_powers {
                     modulus.mul(odd_power, square, power);
                 }
             }
-            match exponent.first() {
+            match chain.first {
                 Some(odd) => power.copy_from_slice(&odd_powers[odd * size..][..size]),
                 None => modulus.enter(&[Limb::ONE], power),
             }
-            for step in exponent.steps() {
+            for step in &chain.steps {
                 for _ in 0..step.squarings {
                     modulus.square(&mut power, &mut spare);
                 }
@@ -216,10 +216,10 @@ pub(super) fn public_powers<'a>(
                     modulus.multiply(&mut power, &odd_powers[odd * size..][..size], &mut spare);
                 }
             }
-            for _ in 0..exponent.last_squarings().unwrap_or(0) {
+            for _ in 0..chain.last_squarings.unwrap_or(0) {
                 modulus.square(&mut power, &mut spare);
             }
-            let factor = match exponent.last_squarings() {
+            let factor = match chain.last_squarings {
                 Some(_) => base,
                 None => &[Limb::ONE],
             };

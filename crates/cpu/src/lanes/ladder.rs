@@ -177,6 +177,7 @@ impl<L: Lanes> Operands<'_, L> {
     /// The workspace must be [for this exponent](Workspace::for_public_powers).
     pub(super) fn public_pow(&mut self, exponent: &PublicExponent) {
         let (lanes, modulus, limbs) = (self.lanes, self.modulus, self.value.len());
+        let chain = exponent.chain();
         let (base, odd_powers) = mem::take(&mut self.table).split_at_mut(limbs);
         base.copy_from_slice(self.value);
         lanes.mul(
@@ -186,27 +187,27 @@ impl<L: Lanes> Operands<'_, L> {
             modulus,
             self.scratch,
         );
-        if exponent.odd_powers() > 1 {
+        if chain.odd_powers > 1 {
             let square = &mut *self.factor;
             lanes.square(square, &odd_powers[..limbs], modulus, self.scratch);
-            for odd in 1..exponent.odd_powers() {
+            for odd in 1..chain.odd_powers {
                 let (powers, next) = odd_powers.split_at_mut(odd * limbs);
                 let last = &powers[(odd - 1) * limbs..];
                 lanes.mul(&mut next[..limbs], last, square, modulus, self.scratch);
             }
         }
         let odd_power = |odd: usize| &odd_powers[odd * limbs..][..limbs];
-        match exponent.first() {
+        match chain.first {
             Some(odd) => self.value.copy_from_slice(odd_power(odd)),
             None => self.set_one(),
         }
-        for step in exponent.steps() {
+        for step in &chain.steps {
             self.square(step.squarings);
             if let Some(odd) = step.odd {
                 self.multiply(odd_power(odd));
             }
         }
-        match exponent.last_squarings() {
+        match chain.last_squarings {
             Some(squarings) => {
                 self.square(squarings);
                 self.multiply(base);

@@ -56,7 +56,7 @@ impl<'m, L: Lanes> Workspace<'m, L> {
 
     /// Buffers for [`Operands::public_pow`], with a table of the base and its odd powers.
     pub(super) fn for_public_powers(lanes: L, limbs: usize, exponent: &PublicExponent) -> Self {
-        let numbers = 1 + exponent.odd_powers().max(1);
+        let numbers = 1 + exponent.chain().odd_powers;
         Self::with_lens(lanes, limbs, limbs, numbers * limbs)
     }
 
