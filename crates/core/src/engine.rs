@@ -5,11 +5,14 @@
 //! secret. Public are the exponents of public powers, the number of moduli, their width, and which
 //! of them are the same reference.
 
+mod comparison;
+
 use alloc::vec;
 use alloc::vec::Vec;
 
 use crypto_bigint::{Choice, Limb};
 
+pub use self::comparison::{Comparison, MASK_BITS};
 use crate::compare::ct_eq;
 use crate::monty::ModulusRef;
 use crate::public_exponent::PublicExponent;
@@ -23,6 +26,11 @@ use crate::width::MAX_BITS;
 ///
 /// Only crates of this workspace implement it; `batch-modexp` does not export it. No foreign code
 /// therefore checks the results of private operations.
+///
+/// # Panics
+///
+/// The provided methods panic if the moduli are too wide or not equally wide, or if a buffer does
+/// not have a number for each of them.
 pub trait Engine: Sync {
     /// The engine's name, for users.
     fn name(&self) -> &'static str;
@@ -33,42 +41,26 @@ pub trait Engine: Sync {
     fn trial_division_bound(&self) -> u32;
 
     /// Computes powers with secret exponents: see [`SecretPowers`].
-    ///
-    /// # Panics
-    ///
-    /// Those of [`SecretPowers::assert_lengths`].
     fn pow(&self, powers: SecretPowers<'_>) {
         powers.assert_lengths();
         self.run_pow(powers);
     }
 
     /// `a[i] * b[i] mod moduli[i]`. The factors may have any value.
-    ///
-    /// # Panics
-    ///
-    /// If the moduli are too wide or not equally wide, or if there is not a number for each of them.
     fn products(&self, moduli: Moduli<'_>, a: &[Limb], b: &[Limb]) -> Secret<Vec<Limb>> {
-        let len = moduli.len() * size_of_all(moduli);
-        assert_eq!([a.len(), b.len()], [len; 2], "a number for each modulus");
-        let mut out = Secret::new(vec![Limb::ZERO; len]);
+        let mut out = zeros(moduli, &[a, b]);
         self.run_products(moduli, [a, b], &mut out);
         out
     }
 
     /// `bases[i]^exponent mod moduli[i]`. The bases may have any value.
-    ///
-    /// # Panics
-    ///
-    /// If the moduli are too wide or not equally wide, or if there is not a number for each of them.
     fn public_powers(
         &self,
         moduli: Moduli<'_>,
         exponent: &PublicExponent,
         bases: &[Limb],
     ) -> Secret<Vec<Limb>> {
-        let len = moduli.len() * size_of_all(moduli);
-        assert_eq!(bases.len(), len, "a number for each modulus");
-        let mut out = Secret::new(vec![Limb::ZERO; len]);
+        let mut out = zeros(moduli, &[bases]);
         self.run_public_powers(moduli, exponent, bases, &mut out);
         out
     }
@@ -78,13 +70,11 @@ pub trait Engine: Sync {
     ///
     /// # Panics
     ///
-    /// If the moduli are too wide, not equally wide, or too short for the numbers, or if there is not
-    /// a number for each modulus.
+    /// If the numbers are longer.
     fn remainders(&self, moduli: Moduli<'_>, numbers: &[Limb]) -> Secret<Vec<Limb>> {
-        let len = moduli.len() * size_of_all(moduli);
+        let mut out = zeros(moduli, &[]);
         assert!(numbers.len().is_multiple_of(moduli.len().max(1)));
-        assert!(numbers.len() <= 2 * len);
-        let mut out = Secret::new(vec![Limb::ZERO; len]);
+        assert!(numbers.len() <= 2 * out.len());
         self.run_remainders(moduli, numbers, &mut out);
         out
     }
@@ -93,26 +83,22 @@ pub trait Engine: Sync {
     /// product of its primes. Expected powers are below the moduli; bases may have any value.
     ///
     /// Engines with SIMD lanes compare modulo the primes, if there are any, which takes less time.
-    ///
-    /// # Panics
-    ///
-    /// Those of [`Comparison::assert_lengths`] and [`public_powers`](Self::public_powers). Engines
-    /// with lanes also panic if the primes are too short for the numbers.
+    /// They panic if the primes are too short for the numbers.
     fn powers_agree(&self, moduli: Moduli<'_>, comparison: &Comparison<'_>) -> Vec<Choice> {
         comparison.assert_lengths();
-        let in_lanes = match comparison.primes[0].is_empty() {
-            true => None,
-            false => self.run_comparison(comparison),
-        };
-        in_lanes.unwrap_or_else(|| {
-            let powers = self.public_powers(moduli, comparison.exponent, comparison.bases);
-            let size = size_of_all(moduli).max(1);
-            let expected = comparison.expected.chunks_exact(size);
-            let pairs = powers.chunks_exact(size).zip(expected);
-            pairs
-                .map(|(power, expected)| ct_eq(power, expected))
-                .collect()
-        })
+        if !comparison.primes[0].is_empty()
+            && let Some(verdicts) = self.run_comparison(comparison)
+        {
+            return verdicts;
+        }
+        let powers = self.public_powers(moduli, comparison.exponent, comparison.bases);
+        let size = size_of_all(moduli);
+        let pairs = powers
+            .chunks_exact(size)
+            .zip(comparison.expected.chunks_exact(size));
+        pairs
+            .map(|(power, expected)| ct_eq(power, expected))
+            .collect()
     }
 
     /// Implements [`pow`](Self::pow).
@@ -135,14 +121,13 @@ pub trait Engine: Sync {
 
     /// Implements [`powers_agree`](Self::powers_agree) modulo the primes, for numbers of any value.
     /// `None` without SIMD lanes.
-    fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>>;
+    fn run_comparison(&self, _comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
+        None
+    }
 }
 
 /// The moduli of flat numbers, all equally wide, at most [`MAX_BITS`] bits.
 pub type Moduli<'a> = &'a [ModulusRef<'a>];
-
-/// The bits of a mask: see [`Comparison`].
-pub const MASK_BITS: u32 = 12;
 
 /// Powers with secret exponents, and the places for them. Bases, exponents and moduli are secret.
 ///
@@ -226,58 +211,31 @@ impl<'a> SecretPowers<'a> {
     }
 }
 
-/// Powers to compare with expected values, modulo the two primes of each modulus if there are any.
-/// Numbers may be twice as long as the primes. Everything is secret except the exponent and which
-/// primes are the same reference.
-pub struct Comparison<'a> {
-    /// Each p, then each q; odd and all equally wide. Or none.
-    pub primes: [Moduli<'a>; 2],
-    /// The exponent of all bases.
-    pub exponent: &'a PublicExponent,
-    /// A number for each pair of primes, of any value.
-    pub bases: &'a [Limb],
-    /// The expected powers. Modulo primes they may have any value.
-    pub expected: &'a [Limb],
-    /// Random numbers, one for each prime. A lane computes modulo an odd multiple of its prime,
-    /// which the low [`MASK_BITS`] bits determine. This way the base and its power, which others
-    /// know, are not reduced by the same secret number every time.
-    pub masks: Option<&'a [u16]>,
+/// Room for a number for each modulus.
+///
+/// # Panics
+///
+/// Those of [`size_of_all`], or if one of `inputs` does not have a number for each modulus.
+fn zeros(moduli: Moduli<'_>, inputs: &[&[Limb]]) -> Secret<Vec<Limb>> {
+    let len = moduli.len() * size_of_all(moduli);
+    let fits = |numbers: &&[Limb]| numbers.len() == len;
+    assert!(inputs.iter().all(fits), "a number for each modulus");
+    Secret::new(vec![Limb::ZERO; len])
 }
 
-impl Comparison<'_> {
-    /// Checks the lengths of the buffers.
-    ///
-    /// # Panics
-    ///
-    /// If the primes are too wide or not equally wide, or if a buffer does not have a number or a
-    /// mask for each of them.
-    pub fn assert_lengths(&self) {
-        let [first, second] = self.primes;
-        let (count, size) = (first.len(), size_of_all(first));
-        assert_eq!([size_of_all(second), second.len()], [size, count]);
-        assert_eq!(self.bases.len(), self.expected.len());
-        assert!(self.bases.len().is_multiple_of(count.max(1)));
-        assert_eq!(self.masks.map_or(2 * count, <[u16]>::len), 2 * count);
-    }
-}
-
-/// The number of limbs of each modulus; 0 without moduli.
+/// The number of limbs of each modulus; 1 without moduli.
 ///
 /// # Panics
 ///
 /// If the moduli have no limbs, more than 16,384 bits, or different widths, or a constant has another
 /// width.
-fn size_of_all(moduli: Moduli<'_>) -> usize {
+pub(crate) fn size_of_all(moduli: Moduli<'_>) -> usize {
     const MOST: usize = (MAX_BITS / Limb::BITS) as usize;
-    let Some(first) = moduli.first() else {
-        return 0;
-    };
-    let size = first.limbs.len();
+    let size = moduli.first().map_or(1, |modulus| modulus.limbs.len());
     assert!((1..=MOST).contains(&size), "moduli of 1 to 16,384 bits");
+    let fits = |modulus: &ModulusRef<'_>| [modulus.limbs.len(), modulus.r2.len()] == [size; 2];
     assert!(
-        moduli
-            .iter()
-            .all(|modulus| [modulus.limbs.len(), modulus.r2.len()] == [size; 2]),
+        moduli.iter().all(fits),
         "moduli of one batch are equally wide, and so are their constants"
     );
     size

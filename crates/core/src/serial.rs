@@ -3,12 +3,11 @@
 mod powers;
 
 use alloc::vec;
-use alloc::vec::Vec;
 
-use crypto_bigint::{Choice, Limb, Unsigned};
+use crypto_bigint::{Limb, Unsigned};
 
 use crate::batch::{Form, batch_mod_exp, check_products};
-use crate::engine::{Comparison, Engine, Moduli, SecretPowers};
+use crate::engine::{Engine, Moduli, SecretPowers};
 use crate::monty::ModulusRef;
 use crate::public_exponent::PublicExponent;
 use crate::secret::{Secret, scrubbed};
@@ -97,10 +96,6 @@ impl Engine for Serial {
                 rest = others;
             }
         });
-    }
-
-    fn run_comparison(&self, _: &Comparison<'_>) -> Option<Vec<Choice>> {
-        None
     }
 }
 
