@@ -1,9 +1,8 @@
 //! Numbers as limbs, least significant limb first: conversions from and to octet strings (RFC 8017,
-//! section 4), and constant-time arithmetic.
+//! section 4), and a product.
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::hint::black_box;
 
 use batch_modexp_core::secret::Secret;
 use crypto_bigint::{BoxedUint, Limb, Word};
@@ -54,20 +53,6 @@ pub(super) fn write_octets(limbs: &[Limb], octets: &mut [u8]) {
         for (octet, shift) in high.iter_mut().rev().zip((0..).step_by(8)) {
             *octet = (limb.0 >> shift) as u8;
         }
-    }
-}
-
-/// `out = a - b mod p`, for a and b below p.
-pub(super) fn subtract(a: &[Limb], b: &[Limb], p: &[Limb], out: &mut [Limb]) {
-    let mut borrow = Limb::ZERO;
-    for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
-        (*out, borrow) = a.borrowing_sub(*b, borrow);
-    }
-    // A borrow is 0 or all ones. The barrier hides from the compiler that there are two cases.
-    let mask = black_box(borrow);
-    let mut carry = Limb::ZERO;
-    for (out, p) in out.iter_mut().zip(p) {
-        (*out, carry) = out.carrying_add(*p & mask, carry);
     }
 }
 

@@ -32,7 +32,7 @@ use rand_core::TryRng;
 use super::batch::{Batch, Items, KeyClass, moduli};
 use super::error::Error;
 use super::key::{Crt, KeyParts};
-use super::limbs::{multiply_add, octets_to_limbs, subtract, write_octets};
+use super::limbs::{multiply_add, octets_to_limbs, write_octets};
 use super::random::{Randomness, draw_below};
 
 /// Exponentiates on a backend. Its results are not trusted.
@@ -141,7 +141,7 @@ fn recombine(
         for ((key, i), place) in keys.iter().zip((0..).step_by(size.max(1))).zip(places) {
             let of_item = i..i + size;
             let (a, b) = (&products_1[of_item.clone()], &products_2[of_item.clone()]);
-            subtract(a, b, key.p().limbs, &mut h);
+            key.p().sub(a, b, &mut h);
             multiply_add(&h, key.q().limbs, &halves_q[of_item], place);
         }
     });

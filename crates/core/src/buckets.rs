@@ -319,9 +319,7 @@ fn combine(modulus: ModulusRef<'_>, totals: &[Limb], window: u32, power: &mut [L
     scrubbed(|| {
         value.copy_from_slice(power);
         for total in totals.chunks_exact(power.len()).rev() {
-            for _ in 0..window {
-                modulus.square(&mut value, &mut spare);
-            }
+            modulus.square(window, &mut value, &mut spare);
             modulus.enter(total, factor);
             modulus.multiply(&mut value, factor, &mut spare);
         }

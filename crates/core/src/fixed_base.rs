@@ -232,11 +232,7 @@ pub(crate) fn power_of_inverse(
         let is_inverse = spare.ct_eq(one);
         match squarings {
             None => power.copy_from_slice(one),
-            Some(squarings) => {
-                for _ in 0..squarings {
-                    modulus.square(&mut power, &mut spare);
-                }
-            }
+            Some(squarings) => modulus.square(squarings, &mut power, &mut spare),
         }
         modulus.mul(&[Limb::ONE], power, out);
         is_inverse

@@ -7,7 +7,7 @@ use alloc::vec;
 use crypto_bigint::{Limb, Unsigned};
 
 use crate::batch::{Form, batch_mod_exp, check_products};
-use crate::engine::{Engine, Moduli, SecretPowers};
+use crate::engine::{Engine, Moduli, SecretPowers, size_of_all};
 use crate::monty::ModulusRef;
 use crate::public_exponent::PublicExponent;
 use crate::secret::{Secret, scrubbed};
@@ -48,7 +48,7 @@ impl Engine for Serial {
     }
 
     fn run_pow(&self, powers: SecretPowers<'_>) {
-        let size = powers.limbs().max(1);
+        let size = size_of_all(powers.moduli);
         let bases = powers.bases.chunks_exact(size);
         let instances = bases.zip(powers.exponents).zip(powers.moduli);
         scrubbed(|| {
@@ -61,7 +61,7 @@ impl Engine for Serial {
     }
 
     fn run_products(&self, moduli: Moduli<'_>, [a, b]: [&[Limb]; 2], out: &mut [Limb]) {
-        let size = size(moduli);
+        let size = size_of_all(moduli);
         let mut entered = Secret::new(vec![Limb::ZERO; size]);
         let factors = a.chunks_exact(size).zip(b.chunks_exact(size));
         let places = out.chunks_exact_mut(size);
@@ -81,27 +81,27 @@ impl Engine for Serial {
         bases: &[Limb],
         out: &mut [Limb],
     ) {
-        let size = size(moduli);
-        let (bases, out) = (bases.chunks_exact(size), out.chunks_exact_mut(size));
-        powers::public_powers(moduli, exponent, bases, out);
+        let size = size_of_all(moduli);
+        let len = size * (2 + exponent.chain().odd_powers);
+        let mut scratch = Secret::new(vec![Limb::ZERO; len]);
+        let instances = moduli.iter().zip(bases.chunks_exact(size));
+        scrubbed(|| {
+            for ((modulus, base), out) in instances.zip(out.chunks_exact_mut(size)) {
+                modulus.public_pow(base, exponent, &mut scratch, out);
+            }
+        });
     }
 
     fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
         let size = numbers.len() / moduli.len().max(1);
+        let instances = moduli.iter().zip(numbers.chunks_exact(size.max(1)));
+        let places = out.chunks_exact_mut(size_of_all(moduli));
         scrubbed(|| {
-            let mut rest = out;
-            for (modulus, number) in moduli.iter().zip(numbers.chunks_exact(size.max(1))) {
-                let (out, others) = rest.split_at_mut(modulus.limbs.len());
-                modulus.reduce(number, out);
-                rest = others;
+            for ((modulus, number), out) in instances.zip(places) {
+                modulus.remainder(number, out);
             }
         });
     }
-}
-
-/// The number of limbs of equally wide moduli, or 1 without any.
-fn size(moduli: Moduli<'_>) -> usize {
-    moduli.first().map_or(1, |modulus| modulus.limbs.len())
 }
 
 impl<U: Unsigned> BatchModMul<U> for Serial {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crypto_bigint::{Choice, CtEq, Limb, WideWord, Word};
 
-use super::reduce_once;
+use super::{mask, reduce_once};
 use crate::secret::Secret;
 
 /// The bits of the value that a step of the division takes. The other bits of a word hold what is
@@ -147,12 +147,6 @@ fn reciprocal(divisor: Word) -> Word {
     }
     // It is too small by less than 4 units. That of `divisor + 1` is smaller by less than 2.
     inverse.saturating_sub(HALF + 2) << 1
-}
-
-/// All ones if `choice` is true. From a mask that is not made of a [`Choice`], such as a borrow, the
-/// compiler makes a branch.
-fn mask(choice: Choice) -> Word {
-    Word::from(choice.to_u8()).wrapping_neg()
 }
 
 /// Whether one of the highest `bits` bits is set, fewer than there are.

@@ -80,7 +80,7 @@ fn every_operation() {
             let mut out = vec![Limb::MAX; limbs];
             for a in &values {
                 let (a, value) = (a.as_limbs(), big(a.as_limbs()));
-                modulus.reduce(a, &mut out);
+                modulus.remainder(a, &mut out);
                 assert_eq!(big(&out), &value % &m);
                 modulus.enter(a, &mut out);
                 assert_eq!(big(&out), &value * &r % &m);
@@ -88,16 +88,42 @@ fn every_operation() {
                 assert_eq!(big(&out), big(&a[..limbs / 2]) * &r % &m);
                 for b in &values {
                     let b = b.as_limbs();
-                    let long = [a, b, &a[..1]].concat();
-                    modulus.reduce(&long, &mut out);
-                    assert_eq!(big(&out), big(&long) % &m);
+                    for long in [&[a, b][..], &[a, &b[..1]], &[a, b, &a[..1]]] {
+                        let long = long.concat();
+                        modulus.remainder(&long, &mut out);
+                        assert_eq!(big(&out), big(&long) % &m);
+                    }
 
                     let mut below = vec![Limb::MAX; limbs];
-                    modulus.reduce(b, &mut below);
+                    modulus.remainder(b, &mut below);
+                    modulus.remainder(a, &mut out);
+                    let mut difference = vec![Limb::MAX; limbs];
+                    modulus.sub(&out, &below, &mut difference);
+                    assert_eq!(big(&difference), (big(&out) + &m - big(&below)) % &m);
                     // out * R = a * b.
                     modulus.mul(a, &below, &mut out);
                     assert!(big(&out) < m);
                     assert_eq!(big(&out) * &r % &m, &value * big(&below) % &m);
+                }
+            }
+        });
+    }
+}
+
+/// Powers with public exponents, short ones and one with a table of odd powers.
+#[test]
+fn public_powers() {
+    let values = numbers(4);
+    for exponent in [0, 1, 3, 6, 65_536, 65_537, 0xfedc_ba98_7654_3211] {
+        let prepared = PublicExponent::new_vartime(&U64::from_u64(exponent));
+        let len = 4 * (2 + prepared.chain().odd_powers);
+        with_moduli(4, |modulus, m| {
+            let mut scratch = vec![Limb::MAX; len];
+            for base in values.iter().map(BoxedUint::as_limbs) {
+                let mut out = vec![Limb::MAX; 4];
+                for base in [base, &base[..3], &[]] {
+                    modulus.public_pow(base, &prepared, &mut scratch, &mut out);
+                    assert_eq!(big(&out), big(base).modpow(&exponent.into(), &m));
                 }
             }
         });
@@ -110,9 +136,9 @@ fn in_place() {
     with_moduli(4, |modulus, m| {
         let mut numbers = vec![Limb::ZERO; 12];
         let [mut value, mut spare, expected] = parts(&mut numbers);
-        modulus.reduce(values[4].as_limbs(), value);
+        modulus.remainder(values[4].as_limbs(), value);
         modulus.mul(value, value, expected);
-        modulus.square(&mut value, &mut spare);
+        modulus.square(1, &mut value, &mut spare);
         assert_eq!(value, expected);
         modulus.multiply(&mut value, values[5].as_limbs(), &mut spare);
         let product = big(expected) * big(values[5].as_limbs()) % &m;

@@ -5,17 +5,15 @@ use core::mem;
 
 use crypto_bigint::Limb;
 
-use super::size;
 use crate::Serial;
-use crate::engine::Moduli;
+use crate::engine::size_of_all;
 use crate::fixed_base::{Table, TableForm, select};
-use crate::monty::{ModulusRef, parts, select as select_power};
+use crate::monty::{ModulusRef, look_up, parts};
 use crate::powers::{
     FixedPowers, HasPowerEngine, IndexedProducts, MultiPowers, PowerEngine, PublicPowers,
 };
-use crate::public_exponent::PublicExponent;
 use crate::secret::{Secret, scrubbed};
-use crate::window::{Window, bits_at};
+use crate::window::bits_at;
 
 impl HasPowerEngine for Serial {
     fn power_engine(&self) -> &dyn PowerEngine {
@@ -50,9 +48,14 @@ impl PowerEngine for Serial {
     }
 
     fn powers_vartime(&self, powers: PublicPowers<'_, '_>) {
-        let bases = powers.bases.iter().copied();
-        let out = powers.out.iter_mut().map(|out| &mut **out);
-        public_powers(powers.moduli, powers.exponent, bases, out);
+        let len = size_of_all(powers.moduli) * (2 + powers.exponent.chain().odd_powers);
+        let mut scratch = Secret::new(vec![Limb::ZERO; len]);
+        let instances = powers.moduli.iter().zip(powers.bases);
+        scrubbed(|| {
+            for ((modulus, base), out) in instances.zip(powers.out) {
+                modulus.public_pow(base, powers.exponent, &mut scratch, out);
+            }
+        });
     }
 
     fn enter(&self, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]) {
@@ -131,9 +134,7 @@ fn fill(table: &mut Table, base: &[Limb], first: &[Limb]) {
             }
             modulus.multiply(&mut entry, power, &mut spare);
         }
-        for _ in 0..rows.window_bits() {
-            modulus.square(&mut power, &mut spare);
-        }
+        modulus.square(rows.window_bits(), &mut power, &mut spare);
     }
 }
 
@@ -181,53 +182,6 @@ fn fixed_powers(powers: FixedPowers<'_, '_>) {
     }
 }
 
-/// Sliding windows (Handbook of Applied Cryptography, algorithm 14.85).
-pub(super) fn public_powers<'a>(
-    moduli: Moduli<'_>,
-    exponent: &PublicExponent,
-    bases: impl Iterator<Item = &'a [Limb]>,
-    out: impl Iterator<Item = &'a mut [Limb]>,
-) {
-    let (chain, size) = (exponent.chain(), size(moduli));
-    let mut odd_powers = Secret::new(vec![Limb::ZERO; chain.odd_powers * size]);
-    let mut numbers = Secret::new(vec![Limb::ZERO; 3 * size]);
-    let [mut power, mut spare, square] = parts(&mut numbers);
-    scrubbed(|| {
-        for ((modulus, base), out) in moduli.iter().zip(bases).zip(out) {
-            modulus.enter(base, power);
-            if chain.odd_powers > 1 {
-                modulus.mul(power, power, square);
-            }
-            for (i, odd_power) in odd_powers.chunks_exact_mut(size).enumerate() {
-                odd_power.copy_from_slice(power);
-                if i + 1 < chain.odd_powers {
-                    modulus.mul(odd_power, square, power);
-                }
-            }
-            match chain.first {
-                Some(odd) => power.copy_from_slice(&odd_powers[odd * size..][..size]),
-                None => modulus.enter(&[Limb::ONE], power),
-            }
-            for step in &chain.steps {
-                for _ in 0..step.squarings {
-                    modulus.square(&mut power, &mut spare);
-                }
-                if let Some(odd) = step.odd {
-                    modulus.multiply(&mut power, &odd_powers[odd * size..][..size], &mut spare);
-                }
-            }
-            for _ in 0..chain.last_squarings.unwrap_or(0) {
-                modulus.square(&mut power, &mut spare);
-            }
-            let factor = match chain.last_squarings {
-                Some(_) => base,
-                None => &[Limb::ONE],
-            };
-            modulus.mul(factor, power, out);
-        }
-    });
-}
-
 /// The window for products of powers, in bits.
 const WINDOW_BITS: u32 = 4;
 
@@ -244,15 +198,12 @@ fn multi_powers(powers: MultiPowers<'_, '_>) {
         exponent_bits,
         out,
     } = powers;
-    let window = Window::new(WINDOW_BITS).expect("a window of 1 to 8 bits");
-    let size = size(moduli);
+    let size = size_of_all(moduli);
     let count = exponent_bits.len();
     let mut tables = Secret::new(vec![Limb::ZERO; count * ENTRIES * size]);
     let mut numbers = Secret::new(vec![Limb::ZERO; 3 * size]);
     let [mut power, mut spare, entry] = parts(&mut numbers);
-    let digits = exponent_bits
-        .iter()
-        .map(|&bits| window.digit_count(bits) as u32);
+    let digits = exponent_bits.iter().map(|bits| bits.div_ceil(WINDOW_BITS));
     let digits = digits.max().unwrap_or(0);
     for (i, (modulus, out)) in moduli.iter().zip(out).enumerate() {
         let terms = &terms[i * count..][..count];
@@ -261,16 +212,14 @@ fn multi_powers(powers: MultiPowers<'_, '_>) {
         }
         modulus.enter(&[Limb::ONE], power);
         for digit in (0..digits).rev() {
-            for _ in 0..WINDOW_BITS {
-                modulus.square(&mut power, &mut spare);
-            }
+            modulus.square(WINDOW_BITS, &mut power, &mut spare);
             let tables = tables.chunks_exact(ENTRIES * size);
             for (([_, exponent], table), &bits) in terms.iter().zip(tables).zip(exponent_bits) {
                 let low = digit * WINDOW_BITS;
                 // The length is public.
                 if low < bits {
                     let value = bits_at(exponent, low, WINDOW_BITS.min(bits - low));
-                    select_power(table, value as u8, entry);
+                    look_up(table, value, entry);
                     modulus.multiply(&mut power, entry, &mut spare);
                 }
             }
