@@ -365,12 +365,10 @@ impl EncodedItems<'_> {
             Some(_) => keys.iter().map(|key| key.crt()).collect(),
             None => Vec::new(),
         };
-        let p: Vec<_> = crts.iter().map(|key| key.p()).collect();
-        let q: Vec<_> = crts.iter().map(|key| key.q()).collect();
         let agree = engine.powers_agree(
             &moduli(keys),
             &Comparison {
-                primes: [&p, &q],
+                primes: &both(&crts, Crt::p, Crt::q),
                 exponent: &class.exponent(),
                 bases: results,
                 expected: &self.ems,

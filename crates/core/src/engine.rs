@@ -86,7 +86,7 @@ pub trait Engine: Sync {
     /// They panic if the primes are too short for the numbers.
     fn powers_agree(&self, moduli: Moduli<'_>, comparison: &Comparison<'_>) -> Vec<Choice> {
         comparison.assert_lengths();
-        if !comparison.primes[0].is_empty()
+        if !comparison.primes.is_empty()
             && let Some(verdicts) = self.run_comparison(comparison)
         {
             return verdicts;
@@ -211,7 +211,7 @@ impl<'a> SecretPowers<'a> {
     }
 }
 
-/// Room for a number for each modulus.
+/// Zeros, a number for each modulus.
 ///
 /// # Panics
 ///

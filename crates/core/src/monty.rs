@@ -272,8 +272,8 @@ impl<'a> ModulusRef<'a> {
             false => out.fill(Limb::ZERO),
         }
         for digit in digits {
-            // (out * R + digit) / R, then times R. The limbs of `out` enter from the top, one with
-            // every limb that becomes zero.
+            // (out * R + digit) / R, below R + modulus for any `out`, then times R. The limbs of
+            // `out` enter from the top, one with every limb that becomes zero.
             load(digit, &mut quotient);
             let carry = out.iter().fold(0, |carry, high| {
                 self.row(Limb::ZERO, self.limbs, &mut quotient, carry + wide(*high))

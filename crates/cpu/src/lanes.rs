@@ -284,9 +284,11 @@ impl<L: Lanes + Sync, R: Lanes + Sync> Engine for LaneEngine<L, R> {
     }
 
     fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
-        Some(match self.pairs_for(comparison.primes[0]) {
-            Some(pairs) => residues::powers_agree(pairs, comparison),
-            None => residues::powers_agree(self.lanes, comparison),
-        })
+        Some(
+            match self.pairs_for(&comparison.primes[..comparison.primes.len() / 2]) {
+                Some(pairs) => residues::powers_agree(pairs, comparison),
+                None => residues::powers_agree(self.lanes, comparison),
+            },
+        )
     }
 }

@@ -191,9 +191,10 @@ fn numbers() {
             let (numbers, count) = (&values[..18 * limbs], 9);
             black_box(&*engine.remainders(&moduli[..count], numbers));
             let masks: Vec<_> = values.iter().map(|limb| limb.0 as u16).collect();
+            let primes = [moduli; 2].concat();
             for masks in [None, Some(&masks[..2 * 19])] {
                 let powers = Comparison {
-                    primes: [&moduli, &moduli],
+                    primes: &primes,
                     exponent: &PublicExponent::new_vartime(&exponent),
                     bases: &values,
                     expected: &values,

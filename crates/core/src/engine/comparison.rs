@@ -13,7 +13,7 @@ pub const MASK_BITS: u32 = 12;
 /// primes are the same reference.
 pub struct Comparison<'a> {
     /// Each p, then each q; odd and all equally wide. Or none.
-    pub primes: [Moduli<'a>; 2],
+    pub primes: Moduli<'a>,
     /// The exponent of all bases.
     pub exponent: &'a PublicExponent,
     /// A number for each pair of primes, of any value.
@@ -34,11 +34,11 @@ impl Comparison<'_> {
     /// If the primes are too wide or not equally wide, or if a buffer does not have a number or a
     /// mask for each of them.
     pub fn assert_lengths(&self) {
-        let [first, second] = self.primes;
-        let (count, size) = (first.len(), size_of_all(first));
-        assert_eq!([size_of_all(second), second.len()], [size, count]);
+        let count = self.primes.len();
+        size_of_all(self.primes);
+        assert!(count.is_multiple_of(2));
         assert_eq!(self.bases.len(), self.expected.len());
-        assert!(self.bases.len().is_multiple_of(count.max(1)));
-        assert_eq!(self.masks.map_or(2 * count, <[u16]>::len), 2 * count);
+        assert!(self.bases.len().is_multiple_of((count / 2).max(1)));
+        assert_eq!(self.masks.map_or(count, <[u16]>::len), count);
     }
 }

@@ -178,9 +178,9 @@ const LIFT: u32 = 2;
 /// multiple of the prime wherever the power is right.
 pub(super) fn powers_agree<L: Lanes>(lanes: L, comparison: &Comparison<'_>) -> Vec<Choice> {
     const { assert!(2 <= L::BOUND && L::BOUND <= 4) };
-    let count = comparison.primes[0].len();
+    let count = comparison.primes.len() / 2;
     let mut verdicts = Vec::with_capacity(count);
-    let Some(first) = comparison.primes[0].first() else {
+    let Some(first) = comparison.primes.first() else {
         return verdicts;
     };
     let (size, half) = (comparison.bases.len() / count, first.limbs.len());
@@ -195,7 +195,7 @@ pub(super) fn powers_agree<L: Lanes>(lanes: L, comparison: &Comparison<'_>) -> V
                 let masks = comparison
                     .masks
                     .map(|masks| &masks[i * count..][group.clone()]);
-                side.prepare(&comparison.primes[i][group.clone()], masks);
+                side.prepare(&comparison.primes[i * count..][group.clone()], masks);
             }
             let flat = group.start * size..group.end * size;
             let workspace = &mut sides[0].workspace;
