@@ -6,7 +6,7 @@ use core::ops::Range;
 use core::ptr;
 
 use batch_modexp_core::PublicExponent;
-use batch_modexp_core::compare::is_below;
+use batch_modexp_core::limbs::is_below;
 use batch_modexp_core::monty::ModulusRef;
 use crypto_bigint::{Choice, CtEq, Limb};
 use zeroize::Zeroize;

@@ -23,8 +23,8 @@ use alloc::vec::Vec;
 use core::ptr;
 
 use batch_modexp_core::PublicExponent;
-use batch_modexp_core::compare::is_below;
 use batch_modexp_core::engine::{Comparison, Engine, Moduli, SecretPowers};
+use batch_modexp_core::limbs::is_below;
 use batch_modexp_core::secret::{Secret, reveal, scrubbed};
 use crypto_bigint::Limb;
 use rand_core::TryRng;

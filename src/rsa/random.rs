@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use batch_modexp_core::compare::is_below;
+use batch_modexp_core::limbs::is_below;
 use batch_modexp_core::secret::{Secret, reveal, scrubbed};
 use chacha20::ChaCha20Rng;
 use crypto_bigint::{CtEq, CtLt, Limb};

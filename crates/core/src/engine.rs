@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use crypto_bigint::{Choice, Limb};
 
 pub use self::comparison::{Comparison, MASK_BITS};
-use crate::compare::ct_eq;
+use crate::limbs::ct_eq;
 use crate::monty::ModulusRef;
 use crate::public_exponent::PublicExponent;
 use crate::secret::Secret;

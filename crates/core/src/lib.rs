@@ -18,10 +18,10 @@ extern crate std;
 
 pub mod batch;
 mod buckets;
-pub mod compare;
 pub mod engine;
 mod error;
 pub mod fixed_base;
+pub mod limbs;
 pub mod monty;
 pub mod powers;
 pub mod public_exponent;

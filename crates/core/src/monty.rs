@@ -21,9 +21,9 @@ use crypto_bigint::{Choice, CtEq, Limb, U64, Unsigned, WideWord, Word};
 
 pub use self::division::{power_of_two, remainder};
 pub use self::modulus::{Modulus, inverse, low_64_bits};
+use crate::limbs::bits_at;
 use crate::public_exponent::PublicExponent;
 use crate::secret::Secret;
-use crate::window::bits_at;
 
 /// An odd modulus with its Montgomery constants, by reference. It is the same type for every number
 /// type of a caller.

@@ -7,6 +7,8 @@
 
 use crypto_bigint::Limb;
 
+use crate::limbs::bits_at;
+
 /// A window size: the number of exponent bits in each digit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Window(u32);
@@ -77,25 +79,6 @@ pub fn recode_into(exponent: &[Limb], exponent_bits: u32, window: Window, digits
     }
 }
 
-/// Bits `low .. low + bits` of `limbs`, zero beyond the end; `bits` is at most 63.
-///
-/// Indices and shifts depend only on `low` and `bits`, which are public.
-#[inline(always)]
-#[must_use]
-pub fn bits_at(limbs: &[Limb], low: u32, bits: u32) -> u64 {
-    let limb = |index: u32| limbs.get(index as usize).map_or(0, |limb| limb.0);
-    let (index, shift) = (low / Limb::BITS, low % Limb::BITS);
-    // The shift is by one more than `BITS - 1 - shift`, which would be by `BITS` where `shift` is
-    // 0.
-    let pair = |index| limb(index) >> shift | limb(index + 1) << 1 << (Limb::BITS - 1 - shift);
-    #[allow(clippy::unnecessary_cast)] // A limb has 32 bits on some targets.
-    let value = match Limb::BITS {
-        32 => (pair(index) as u64) | (pair(index + 1) as u64) << 32,
-        _ => pair(index) as u64,
-    };
-    value & ((1 << bits) - 1)
-}
-
 #[cfg(test)]
 mod tests {
     use alloc::vec;
@@ -146,19 +129,6 @@ mod tests {
                     assert_eq!(bit, expected, "bit {i} of {exponent_bits}, {window:?}");
                 }
             }
-        }
-    }
-
-    /// As the limbs of lanes, with zeros beyond the end.
-    #[test]
-    fn long_digits_are_the_number() {
-        let number =
-            U256::from_be_hex("fedcba98765432100123456789abcdefdeadbeefcafebabe8000000000000001");
-        for bits in [51, 52, 63] {
-            let digits = (0..U256::BITS / bits + 2).rev();
-            let digits = digits.map(|i| bits_at(number.as_limbs(), i * bits, bits));
-            let sum = digits.fold(U256::ZERO, |sum, digit| (sum << bits) | U256::from(digit));
-            assert_eq!(sum, number);
         }
     }
 

@@ -7,8 +7,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
-use batch_modexp_core::compare::ct_eq;
 use batch_modexp_core::engine::Engine;
+use batch_modexp_core::limbs::ct_eq;
 use batch_modexp_core::secret::{Secret, reveal, scrubbed};
 use batch_modexp_core::width::{WithLimbs, load_limbs, with_limbs};
 use batch_modexp_core::{PublicExponent, Serial};

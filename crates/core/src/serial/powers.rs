@@ -8,12 +8,12 @@ use crypto_bigint::Limb;
 use crate::Serial;
 use crate::engine::size_of_all;
 use crate::fixed_base::{Table, TableForm, select};
+use crate::limbs::bits_at;
 use crate::monty::{ModulusRef, look_up, parts};
 use crate::powers::{
     FixedPowers, HasPowerEngine, IndexedProducts, MultiPowers, PowerEngine, PublicPowers,
 };
 use crate::secret::{Secret, scrubbed};
-use crate::window::bits_at;
 
 impl HasPowerEngine for Serial {
     fn power_engine(&self) -> &dyn PowerEngine {

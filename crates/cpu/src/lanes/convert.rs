@@ -5,8 +5,8 @@
 
 use core::hint::black_box;
 
+use batch_modexp_core::limbs::bits_at;
 use batch_modexp_core::monty::ModulusRef;
-use batch_modexp_core::window::bits_at;
 use crypto_bigint::Limb;
 use zeroize::Zeroize;
 
