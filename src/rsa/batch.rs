@@ -372,7 +372,7 @@ impl<'a> Items<'a> {
         len: usize,
         write: impl FnOnce(&mut [u8]) -> Result<usize, Error>,
     ) {
-        let octets = &mut self.octets[item * self.stride..][..len];
+        let octets = &mut self.octets[item * self.stride..][..self.stride][..len];
         match write(octets) {
             Ok(len) => self.lens[item] = len as u16 + 1,
             Err(error) => {

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use batch_modexp_core::limbs::is_below;
 use batch_modexp_core::secret::{Secret, reveal, scrubbed};
@@ -52,10 +52,11 @@ impl Streams {
 
     /// Returns an unused stream.
     pub(in crate::rsa) fn next(&self) -> Randomness {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let next = |number: u32| number.checked_add(1);
+        let number = self.next.fetch_update(Relaxed, Relaxed, next);
         // Each part of a batch uses one stream and has at least one item, so batches have fewer
         // parts.
-        assert!(number < u32::MAX, "the streams are used up");
+        let number = number.expect("the streams are used up");
         let stream = |seed: &Secret<Vec<u8>>| {
             let mut key = [0; 32];
             key.copy_from_slice(seed);

@@ -76,6 +76,21 @@ fn a_position_that_is_not_certain_is_a_fault() {
     assert_eq!(outputs.into_vec(), Err(fault));
 }
 
+/// Each bit of each length is flipped: no octet of another item is returned, and nothing panics.
+#[test]
+fn a_wrong_length_gives_no_octets_of_another_item() {
+    for (index, place) in [b"abc\0\0", b"de\0\0\0", b"fghij"].iter().enumerate() {
+        for bit in 0..u16::BITS {
+            let mut outputs = filled([[0, 1, 2]; 2]);
+            outputs.lens[index] ^= 1 << bit;
+            match outputs.get(index) {
+                Ok(octets) => assert!(place.starts_with(octets)),
+                Err(error) => assert_eq!(error, Error::Fault { index }),
+            }
+        }
+    }
+}
+
 /// Items whose positions differ are not encoded, also where no list has them.
 #[test]
 fn a_first_position_that_is_not_certain_is_a_fault() {

@@ -160,6 +160,17 @@ fn streams_differ_and_follow_from_the_seed() {
     assert_ne!(first_octets(&other), first);
 }
 
+/// No stream is used again after the last one.
+#[test]
+fn streams_are_used_up_for_good() {
+    let mut streams = Streams::none();
+    streams.next = AtomicU32::new(u32::MAX - 1);
+    streams.next();
+    for _ in 0..2 {
+        assert!(std::panic::catch_unwind(|| streams.next()).is_err());
+    }
+}
+
 #[test]
 fn without_a_seed_there_is_none() {
     let mut randomness = Streams::none().next();
