@@ -34,7 +34,7 @@
 pub mod backend;
 mod batch;
 pub mod blind;
-mod compute;
+mod blocks;
 mod decryptor;
 mod encryption;
 mod encryptor;

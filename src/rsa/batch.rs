@@ -1,6 +1,8 @@
-//! Batches: items with keys of one class, where their numbers come from, and where results go.
+//! Batches: the sources of their items, and the items with keys of one class, which a backend
+//! computes at a time.
 
-use alloc::boxed::Box;
+mod outputs;
+
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::ptr;
@@ -8,77 +10,14 @@ use core::ptr;
 use batch_modexp_core::PublicExponent;
 use batch_modexp_core::limbs::is_below;
 use batch_modexp_core::monty::ModulusRef;
+use batch_modexp_core::secret::Secret;
 use crypto_bigint::{Choice, CtEq, Limb};
-use zeroize::Zeroize;
 
+pub use self::outputs::Items;
+pub(super) use self::outputs::Outputs;
 use super::error::Error;
-use super::key::{KeyHandle, KeyParts, Private};
+use super::key::{KeyParts, Private};
 use super::random::{Randomness, Streams};
-
-/// Public properties that the keys of a class share.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) struct KeyClass<'a> {
-    /// The width of n in bits.
-    pub(super) n_width: u32,
-    /// The public exponent, as short as possible.
-    pub(super) e: &'a [Limb],
-    /// Whether they are private keys: for private operations.
-    pub(super) is_private: bool,
-    /// `None` for public keys, and for private ones without CRT values.
-    pub(super) prime: Option<PrimeClass>,
-}
-
-/// Public properties that the primes of a class share.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) struct PrimeClass {
-    /// The width of both primes in bits.
-    pub(super) width: u32,
-    /// A bound on the lengths of both primes, and so of dP and dQ, in bits.
-    pub(super) bits: u32,
-}
-
-impl KeyClass<'_> {
-    /// The public exponent.
-    pub(super) fn exponent(&self) -> PublicExponent {
-        PublicExponent::of_limbs(self.e)
-    }
-
-    /// The number of exponentiations in a private operation.
-    pub(super) fn exponentiations(&self) -> usize {
-        match self.prime {
-            Some(_) => 2,
-            None => 1,
-        }
-    }
-
-    /// Limbs in n.
-    pub(super) fn limbs(&self) -> usize {
-        (self.n_width / Limb::BITS) as usize
-    }
-}
-
-impl KeyParts {
-    pub(super) fn class(&self) -> KeyClass<'_> {
-        let numbers = self.private.as_ref().map(|private| &private.numbers);
-        KeyClass {
-            n_width: self.n().width(),
-            e: self.e.as_limbs(),
-            is_private: numbers.is_some(),
-            prime: match numbers {
-                Some(Private::Crt(crt)) => Some(PrimeClass {
-                    width: crt.p().width(),
-                    bits: crt.prime_bits,
-                }),
-                Some(Private::Plain { .. }) | None => None,
-            },
-        }
-    }
-}
-
-/// The modulus n of each key.
-pub(super) fn moduli<'a>(keys: &[&'a KeyParts]) -> Vec<ModulusRef<'a>> {
-    keys.iter().map(|key| key.n()).collect()
-}
 
 /// Provides encoded messages, and receives the results of private or public operations.
 ///
@@ -167,42 +106,95 @@ impl Accepted {
     }
 }
 
-/// Copies a block that should be as long as the modulus. The error is that of a batch of one.
-pub(super) fn copy_block(block: &[u8], em: &mut [u8]) -> Result<(), Error> {
-    if block.len() != em.len() {
-        return Err(Error::BlockOutOfRange {
-            index: 0,
-            len: block.len(),
-            expected: em.len(),
-        });
+/// Computes one operation for each of `count` items: private or public ones, as the keys of the
+/// source are. Returns the outputs that `source` makes of the results; those of private operations
+/// have passed their check.
+///
+/// Sorts items by key class, and has a backend compute each class by `on_backend`.
+///
+/// `is_blinded` blinds the bases of private operations and requires `streams`.
+///
+/// # Errors
+///
+/// [`Error::Rng`], or the backend's error if it failed as a whole.
+pub(super) fn compute(
+    count: usize,
+    source: &dyn Source,
+    streams: &Streams,
+    is_blinded: bool,
+    on_backend: impl Fn(Items<'_>) -> Result<(), Error>,
+) -> Result<Secret<Outputs>, Error> {
+    let keys: Vec<&KeyParts> = (0..count).map(|position| source.key(position)).collect();
+    let lens = keys.iter().map(|key| source.output_len(key));
+    let mut outputs = Outputs::new(count, lens.max().unwrap_or(0));
+    let (positions, classes) = sort(&keys);
+    let lists = positions.map(|list| [list.clone(), list]);
+    let keys = match &lists {
+        None => keys,
+        Some([list, _]) => list.iter().map(|&position| keys[position]).collect(),
+    };
+    for (class, range) in classes {
+        let batch = Batch {
+            class,
+            keys: &keys[range.clone()],
+            positions: match &lists {
+                None => Positions::From([range.start; 2]),
+                Some(lists) => Positions::Lists(lists.each_ref().map(|list| &list[range.clone()])),
+            },
+            source,
+            streams,
+            is_blinded,
+        };
+        let mut items = outputs.items(batch, range);
+        match on_backend(items.reborrow()) {
+            // A backend's error about one item concerns its width. All numbers of a class are
+            // equally wide, so every item of the class gets it, unless it has an error of its own.
+            Err(error) if error.index().is_some() => {
+                for item in 0..items.len() {
+                    if items.error(item).is_none() {
+                        let [position, _] = batch.positions.of(item);
+                        items.fail(item, error.clone().at(position));
+                    }
+                }
+            }
+            result => result?,
+        }
     }
-    em.copy_from_slice(block);
-    Ok(())
+    if let Some(lists) = lists {
+        outputs.put_in_order(lists.each_ref().map(Vec::as_slice));
+    }
+    Ok(outputs)
 }
 
-/// A source of blocks from others, whose results are the caller's outputs.
-pub(super) struct Blocks<'f, 'b> {
-    /// The key and the block at each position of the batch.
-    pub(super) item: &'f (dyn Fn(usize) -> (&'b KeyHandle, &'b [u8]) + Sync),
-    pub(super) accepted: Accepted,
-    /// Fails if a key may not be used; the error is that of a batch of one.
-    pub(super) check_key: fn(&KeyHandle) -> Result<(), Error>,
-}
+/// The positions of sorted items, unless their order is the caller's, and the range of each class.
+type Sorted<'a> = (Option<Vec<usize>>, Vec<(KeyClass<'a>, Range<usize>)>);
 
-impl Source for Blocks<'_, '_> {
-    fn key(&self, position: usize) -> &KeyParts {
-        (self.item)(position).0.parts()
+/// Sorts items by key.
+///
+/// Items of one key are adjacent, because a backend prepares each modulus once for a run. Lists for
+/// large batches with one key would take longer than all else that is done here.
+fn sort<'a>(keys: &[&'a KeyParts]) -> Sorted<'a> {
+    // Sorts runs of items with one key, of which there are often few.
+    let mut end = 0;
+    let runs = keys.chunk_by(|a, b| ptr::eq(*a, *b)).map(|run| {
+        let start = end;
+        end += run.len();
+        (KeyClass::of(run[0]), ptr::from_ref(run[0]), start, end)
+    });
+    let mut runs: Vec<_> = runs.collect();
+    if let [(class, _, start, end)] = runs[..] {
+        return (None, Vec::from([(class, start..end)]));
     }
+    runs.sort_unstable();
 
-    fn accepted(&self) -> Accepted {
-        self.accepted
+    let mut positions = Vec::with_capacity(keys.len());
+    let mut classes = Vec::new();
+    for runs in runs.chunk_by(|a, b| a.0 == b.0) {
+        let first = positions.len();
+        positions.extend(runs.iter().flat_map(|&(_, _, start, end)| start..end));
+        classes.push((runs[0].0, first..positions.len()));
     }
-
-    fn encode(&self, position: usize, _: &mut Randomness, em: &mut [u8]) -> Result<(), Error> {
-        let (key, block) = (self.item)(position);
-        (self.check_key)(key)?;
-        copy_block(block, em)
-    }
+    (Some(positions), classes)
 }
 
 /// The inputs of items with keys of one class, grouped by key. A range of them is a batch too.
@@ -269,135 +261,66 @@ impl Positions<'_> {
     }
 }
 
-/// Items for a backend to compute: private operations, or public ones (verification and
-/// encryption). Their keys share all public numbers except n.
-///
-/// Items can be [split](Self::split_at) like a slice, to divide them among threads or devices.
-pub struct Items<'a> {
-    pub(super) batch: Batch<'a>,
-    /// The octets of an item's output at most.
-    pub(super) stride: usize,
-    /// The outputs of the items, `stride` octets for each.
-    pub(super) octets: &'a mut [u8],
-    /// For each item the length of its output in octets plus 1, or 0 without an output.
-    pub(super) lens: &'a mut [u16],
-    /// The errors of failed items. An item with neither output nor error is a
-    /// [fault](Error::Fault).
-    pub(super) errors: &'a mut [Option<Box<Error>>],
+/// Public properties that the keys of a class share.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) struct KeyClass<'a> {
+    /// The width of n in bits.
+    pub(super) n_width: u32,
+    /// The public exponent, as short as possible.
+    pub(super) e: &'a [Limb],
+    /// Whether they are private keys: for private operations.
+    pub(super) is_private: bool,
+    /// `None` for public keys, and for private ones without CRT values.
+    pub(super) prime: Option<PrimeClass>,
 }
 
-impl<'a> Items<'a> {
-    /// The number of items.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.lens.len()
-    }
+/// Public properties that the primes of a class share.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) struct PrimeClass {
+    /// The width of both primes in bits.
+    pub(super) width: u32,
+    /// A bound on the lengths of both primes, and so of dP and dQ, in bits.
+    pub(super) bits: u32,
+}
 
-    /// Whether there are no items.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Splits into the first `middle` items and the others.
-    ///
-    /// # Panics
-    ///
-    /// If there are fewer than `middle` items.
-    #[must_use]
-    pub fn split_at(self, middle: usize) -> (Self, Self) {
-        let (count, batch, stride) = (self.len(), self.batch, self.stride);
-        let octets = self.octets.split_at_mut(middle * stride);
-        let lens = self.lens.split_at_mut(middle);
-        let errors = self.errors.split_at_mut(middle);
-        let part = |range, octets, lens, errors| Self {
-            batch: batch.range(range),
-            stride,
-            octets,
-            lens,
-            errors,
-        };
-        (
-            part(0..middle, octets.0, lens.0, errors.0),
-            part(middle..count, octets.1, lens.1, errors.1),
-        )
-    }
-
-    /// Splits into parts of `len` items; the last may have fewer.
-    ///
-    /// # Panics
-    ///
-    /// If `len` is 0.
-    pub fn chunks(self, len: usize) -> impl Iterator<Item = Self> {
-        assert!(len > 0, "parts of no items");
-        let mut rest = Some(self);
-        core::iter::from_fn(move || {
-            let items = rest.take().filter(|items| !items.is_empty())?;
-            let middle = len.min(items.len());
-            let (part, others) = items.split_at(middle);
-            rest = Some(others);
-            Some(part)
-        })
-    }
-
-    /// Borrows the same items for one attempt, so that another can follow.
-    #[must_use]
-    pub fn reborrow(&mut self) -> Items<'_> {
-        Items {
-            batch: self.batch,
-            stride: self.stride,
-            octets: self.octets,
-            lens: self.lens,
-            errors: self.errors,
+impl<'a> KeyClass<'a> {
+    /// The class of a key.
+    pub(super) fn of(key: &'a KeyParts) -> Self {
+        let numbers = key.private.as_ref().map(|private| &private.numbers);
+        Self {
+            n_width: key.n().width(),
+            e: key.e.as_limbs(),
+            is_private: numbers.is_some(),
+            prime: match numbers {
+                Some(Private::Crt(crt)) => Some(PrimeClass {
+                    width: crt.p().width(),
+                    bits: crt.prime_bits,
+                }),
+                Some(Private::Plain { .. }) | None => None,
+            },
         }
     }
 
-    /// The number of exponentiations for one item: two for private keys with CRT values, else one.
-    #[must_use]
-    pub fn exponentiations(&self) -> usize {
-        self.batch.class.exponentiations()
+    /// The public exponent.
+    pub(super) fn exponent(&self) -> PublicExponent {
+        PublicExponent::of_limbs(self.e)
     }
 
-    /// The width of the moduli of these exponentiations, in bits.
-    #[must_use]
-    pub fn exponentiation_bits(&self) -> u32 {
-        let class = &self.batch.class;
-        class.prime.map_or(class.n_width, |prime| prime.width)
-    }
-
-    /// Has `write` fill up to `len` octets with an item's output; it returns the length of the output.
-    pub(super) fn write(
-        &mut self,
-        item: usize,
-        len: usize,
-        write: impl FnOnce(&mut [u8]) -> Result<usize, Error>,
-    ) {
-        let octets = &mut self.octets[item * self.stride..][..self.stride][..len];
-        match write(octets) {
-            Ok(len) => self.lens[item] = len as u16 + 1,
-            Err(error) => {
-                octets.zeroize();
-                self.fail(item, error);
-            }
+    /// The number of exponentiations in a private operation.
+    pub(super) fn exponentiations(&self) -> usize {
+        match self.prime {
+            Some(_) => 2,
+            None => 1,
         }
     }
 
-    /// Marks an item as failed.
-    pub(super) fn fail(&mut self, item: usize, error: Error) {
-        self.lens[item] = 0;
-        self.errors[item] = Some(Box::new(error));
+    /// Limbs in n.
+    pub(super) fn limbs(&self) -> usize {
+        (self.n_width / Limb::BITS) as usize
     }
+}
 
-    /// The error of a failed item.
-    pub(super) fn error(&self, item: usize) -> Option<&Error> {
-        self.errors[item]
-            .as_deref()
-            .filter(|_| self.lens[item] == 0)
-    }
-
-    /// Whether an item has failed its check.
-    #[cfg(feature = "cuda")]
-    pub(super) fn is_fault(&self, item: usize) -> bool {
-        matches!(self.error(item), Some(Error::Fault { .. }))
-    }
+/// The modulus n of each key.
+pub(super) fn moduli<'a>(keys: &[&'a KeyParts]) -> Vec<ModulusRef<'a>> {
+    keys.iter().map(|key| key.n()).collect()
 }

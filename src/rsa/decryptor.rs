@@ -4,8 +4,8 @@ use batch_modexp_core::secret::scrubbed;
 use rand_core::TryCryptoRng;
 
 use super::backend::RsaBackend;
-use super::batch::{Accepted, Source, copy_block};
-use super::compute::compute;
+use super::batch::{Accepted, Source, compute};
+use super::blocks::copy_block;
 use super::encryption::{AnyEncryptionScheme, EncryptionScheme, check_key};
 use super::key::{KeyHandle, KeyParts};
 use super::random::{Randomness, Streams};
@@ -141,7 +141,10 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
             accepted: self.accepted,
             item: &item,
         };
-        compute(&self.backend, count, &source, &streams, self.blinding).map(SecretOctets::new)
+        compute(count, &source, &streams, self.blinding, |items| {
+            self.backend.compute(items)
+        })
+        .map(SecretOctets::new)
     }
 }
 

@@ -3,8 +3,7 @@
 use rand_core::TryCryptoRng;
 
 use super::backend::RsaBackend;
-use super::batch::Source;
-use super::compute::compute;
+use super::batch::{Source, compute};
 use super::encryption::{EncryptionScheme, check_key};
 use super::key::{KeyParts, PublicKey};
 use super::random::{Randomness, Streams};
@@ -91,7 +90,10 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchEncryptor<B, S> {
             scheme: &self.scheme,
             item: &item,
         };
-        compute(&self.backend, count, &source, &streams, false).map(Ciphertexts::new)
+        compute(count, &source, &streams, false, |items| {
+            self.backend.compute(items)
+        })
+        .map(Ciphertexts::new)
     }
 }
 

@@ -7,8 +7,8 @@
 use rand_core::TryCryptoRng;
 
 use super::backend::RsaBackend;
-use super::batch::{Accepted, Blocks};
-use super::compute::compute;
+use super::batch::{Accepted, compute};
+use super::blocks::Blocks;
 use super::key::KeyHandle;
 use super::random::Streams;
 use super::signatures::SecretOctets;
@@ -75,5 +75,8 @@ fn raw<B: RsaBackend + ?Sized, T: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
         accepted,
         check_key: |_| Ok(()),
     };
-    compute(backend, blocks.len(), &source, &streams, is_blinded).map(SecretOctets::new)
+    compute(blocks.len(), &source, &streams, is_blinded, |items| {
+        backend.compute(items)
+    })
+    .map(SecretOctets::new)
 }

@@ -21,8 +21,7 @@ use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 use sha2::{Digest as _, Sha256};
 
 use super::backend::RsaBackend;
-use super::batch::{Accepted, Source};
-use super::compute::compute;
+use super::batch::{Accepted, Source, compute};
 use super::encryption::{oaep, pkcs1_v15};
 use super::hash::add_mask;
 use super::key::{KeyParts, Private};
@@ -348,7 +347,9 @@ fn private_operations(backend: &impl RsaBackend, rsa_keys: Vec<PrivateKey>) {
             keys: &items,
             streams: Streams::seeded(&mut SecretRandom::new(3)).unwrap(),
         };
-        let results = compute(backend, items.len(), &source, &streams, blinded);
+        let results = compute(items.len(), &source, &streams, blinded, |items| {
+            backend.compute(items)
+        });
         let results = SecretOctets::new(results.unwrap());
         for (result, key) in results.iter().zip(order) {
             let result = result.expect("a result that passes its check");

@@ -1,6 +1,9 @@
 //! Results of a batch: octets of items, borrowed from one buffer, and errors of failed items. One
 //! signature as octets.
 
+#[cfg(any(feature = "signature", feature = "rsa-compat"))]
+mod convert;
+
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
@@ -8,7 +11,7 @@ use core::ops::Range;
 
 use batch_modexp_core::secret::Secret;
 
-use super::compute::Outputs;
+use super::batch::Outputs;
 use super::error::Error;
 
 /// The signatures of a batch, in the order of its items, in one buffer. Each is as long as its key's
@@ -267,30 +270,6 @@ impl From<Signature> for Box<[u8]> {
     }
 }
 
-/// Reads the octets of a signature by any accepted key. Only a verifier can say whether it is
-/// valid.
-#[cfg(feature = "signature")]
-#[cfg_attr(docsrs, doc(cfg(feature = "signature")))]
-impl TryFrom<&[u8]> for Signature {
-    type Error = signature::Error;
-
-    /// Fails if no accepted key has a modulus of that length.
-    fn try_from(octets: &[u8]) -> Result<Self, signature::Error> {
-        let [min, max] =
-            [super::MIN_BITS, super::MAX_PUBLIC_BITS].map(|bits| bits.div_ceil(8) as usize);
-        match (min..=max).contains(&octets.len()) {
-            true => Ok(Self(octets.into())),
-            false => Err(signature::Error::new()),
-        }
-    }
-}
-
-#[cfg(feature = "signature")]
-#[cfg_attr(docsrs, doc(cfg(feature = "signature")))]
-impl signature::SignatureEncoding for Signature {
-    type Repr = Box<[u8]>;
-}
-
 impl fmt::LowerHex for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
@@ -300,42 +279,6 @@ impl fmt::LowerHex for Signature {
 impl fmt::Debug for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Signature({self:x})")
-    }
-}
-
-#[cfg(feature = "rsa-compat")]
-#[cfg_attr(docsrs, doc(cfg(feature = "rsa-compat")))]
-impl From<&Signature> for rsa::pkcs1v15::Signature {
-    fn from(signature: &Signature) -> Self {
-        let octets = signature.as_ref();
-        Self::from_bytes_with_max_len(octets, octets.len())
-            .unwrap_or_else(|_| unreachable!("it is as long as itself"))
-    }
-}
-
-#[cfg(feature = "rsa-compat")]
-#[cfg_attr(docsrs, doc(cfg(feature = "rsa-compat")))]
-impl From<&Signature> for rsa::pss::Signature {
-    fn from(signature: &Signature) -> Self {
-        let octets = signature.as_ref();
-        Self::from_bytes_with_max_len(octets, octets.len())
-            .unwrap_or_else(|_| unreachable!("it is as long as itself"))
-    }
-}
-
-#[cfg(feature = "rsa-compat")]
-#[cfg_attr(docsrs, doc(cfg(feature = "rsa-compat")))]
-impl From<Signature> for rsa::pkcs1v15::Signature {
-    fn from(signature: Signature) -> Self {
-        Self::from(&signature)
-    }
-}
-
-#[cfg(feature = "rsa-compat")]
-#[cfg_attr(docsrs, doc(cfg(feature = "rsa-compat")))]
-impl From<Signature> for rsa::pss::Signature {
-    fn from(signature: Signature) -> Self {
-        Self::from(&signature)
     }
 }
 

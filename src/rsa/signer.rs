@@ -3,8 +3,7 @@
 use rand_core::TryCryptoRng;
 
 use super::backend::RsaBackend;
-use super::batch::Source;
-use super::compute::compute;
+use super::batch::{Source, compute};
 use super::key::{KeyHandle, KeyParts, Restriction};
 use super::random::{Randomness, Streams};
 use super::scheme::Content::{self, Digest, Message};
@@ -153,7 +152,10 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
             false => Streams::none(),
         };
         let source = ToSign { item: &item };
-        compute(&self.backend, count, &source, &streams, self.blinding).map(Signatures::new)
+        compute(count, &source, &streams, self.blinding, |items| {
+            self.backend.compute(items)
+        })
+        .map(Signatures::new)
     }
 }
 

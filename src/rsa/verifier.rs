@@ -3,8 +3,8 @@
 use core::fmt;
 
 use super::backend::RsaBackend;
-use super::batch::{Accepted, Source, copy_block};
-use super::compute::{Outputs, compute};
+use super::batch::{Accepted, Outputs, Source, compute};
+use super::blocks::copy_block;
 use super::key::{KeyParts, PublicKey, Restriction};
 use super::random::{Randomness, Streams};
 use super::scheme::Content::{self, Digest, Message};
@@ -164,7 +164,9 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
             any_salt_len: self.any_salt_len,
             item: &item,
         };
-        let outputs = compute(&self.backend, count, &source, &Streams::none(), false)?;
+        let outputs = compute(count, &source, &Streams::none(), false, |items| {
+            self.backend.compute(items)
+        })?;
         Ok(Verdicts(outputs.into_inner()))
     }
 }

@@ -80,7 +80,7 @@ impl Auto {
         match self.chosen() {
             #[cfg(feature = "cuda")]
             Chosen::Both(both) => {
-                let class = key.parts().class();
+                let class = KeyClass::of(key.parts());
                 let exponentiations = class.exponentiations();
                 let count = both.break_even(shape(&class))?;
                 Some(count.div_ceil(exponentiations))

@@ -65,7 +65,7 @@ impl Cuda {
     /// [`Error::Cuda`](batch_modexp_core::Error::Cuda) if the driver cannot compile or load a
     /// kernel, [`Error::Forked`](batch_modexp_core::Error::Forked) in a forked child.
     pub fn prepare_private_op(&self, key: &KeyHandle) -> Result<(), batch_modexp_core::Error> {
-        let class = key.parts().class();
+        let class = KeyClass::of(key.parts());
         match (crt_kernels(self, &class), class.prime) {
             (Some((kernels, _)), _) => self.compile(kernels.entries().collect()),
             (None, Some(prime)) => self.prepare(prime.width),

@@ -5,8 +5,8 @@ use rand_core::TryCryptoRng;
 use super::Variant;
 use crate::rsa::Error;
 use crate::rsa::backend::RsaBackend;
-use crate::rsa::batch::{Accepted, Blocks};
-use crate::rsa::compute::compute;
+use crate::rsa::batch::{Accepted, compute};
+use crate::rsa::blocks::Blocks;
 use crate::rsa::key::KeyHandle;
 use crate::rsa::random::Streams;
 use crate::rsa::signatures::Signatures;
@@ -85,7 +85,10 @@ impl<B: RsaBackend> BlindSigner<B> {
             check_key,
         };
         let streams = Streams::seeded(rng)?;
-        compute(&self.backend, count, &source, &streams, true).map(Signatures::new)
+        compute(count, &source, &streams, true, |items| {
+            self.backend.compute(items)
+        })
+        .map(Signatures::new)
     }
 }
 

@@ -14,8 +14,7 @@ use rsa::traits::PrivateKeyParts;
 use super::testing::{Hooked, Stage};
 use super::*;
 use crate::rsa::KeyHandle;
-use crate::rsa::batch::{Positions, Source};
-use crate::rsa::compute::{Outputs, compute};
+use crate::rsa::batch::{Outputs, Positions, Source, compute};
 use crate::rsa::key::KeyParts;
 use crate::rsa::limbs::octets_to_limbs;
 use crate::rsa::random::{Randomness, Streams};
@@ -74,7 +73,7 @@ fn outputs(
     write: impl FnOnce(EncodedItems<'_>, Items<'_>),
 ) -> SecretOctets {
     let batch = Batch {
-        class: key.parts().class(),
+        class: KeyClass::of(key.parts()),
         keys: &[key.parts(); ITEMS],
         positions: Positions::From([0; 2]),
         source: &Given(key),
@@ -209,12 +208,15 @@ impl Source for TooLarge<'_> {
 #[cfg(feature = "std")]
 #[test]
 fn encoded_messages_above_the_modulus_fail_alone() {
+    use crate::rsa::backend::RsaBackend;
     use batch_modexp_cpu::AnyEngine;
     let key = KeyHandle::new(&rsa_key()).unwrap();
     for engine in AnyEngine::all() {
         for blinding in [true, false] {
             let streams = Streams::seeded(&mut getrandom::SysRng).unwrap();
-            let results = compute(&engine, ITEMS, &TooLarge(1, &key), &streams, blinding);
+            let results = compute(ITEMS, &TooLarge(1, &key), &streams, blinding, |items| {
+                engine.compute(items)
+            });
             let results = SecretOctets::new(results.unwrap());
             assert_eq!(results.get(1), Err(Error::Fault { index: 1 }));
             assert!(results.get(0).is_ok() && results.get(2).is_ok());

@@ -3,9 +3,11 @@
 use batch_modexp_core::engine::SecretPowers;
 
 use super::*;
+use crate::rsa::backend::RsaBackend;
+use crate::rsa::batch::{KeyClass, Positions, Source};
 use crate::rsa::hazmat::rsasp1;
-use crate::rsa::key::KeyHandle;
-use crate::rsa::random::Randomness;
+use crate::rsa::key::{KeyHandle, KeyParts};
+use crate::rsa::random::{Randomness, Streams};
 
 /// A source of the key of all items; only the key is asked for.
 struct Keys(KeyHandle);
@@ -21,7 +23,7 @@ impl Source for Keys {
 }
 
 fn key() -> KeyHandle {
-    KeyHandle::from_pkcs1_pem(include_str!("../../../tests/keys/rsa1024.pem")).unwrap()
+    KeyHandle::from_pkcs1_pem(include_str!("../../../../tests/keys/rsa1024.pem")).unwrap()
 }
 
 /// Three items with outputs of up to five octets, after `change`.
@@ -29,7 +31,7 @@ fn outputs(change: impl FnOnce(&mut Items<'_>)) -> Secret<Outputs> {
     let source = Keys(key());
     let mut outputs = Outputs::new(3, 5);
     let batch = Batch {
-        class: source.0.parts().class(),
+        class: KeyClass::of(source.0.parts()),
         keys: &[source.0.parts(); 3],
         positions: Positions::From([0; 2]),
         source: &source,
@@ -82,7 +84,7 @@ fn a_wrong_length_gives_no_octets_of_another_item() {
     for (index, place) in [b"abc\0\0", b"de\0\0\0", b"fghij"].iter().enumerate() {
         for bit in 0..u16::BITS {
             let mut outputs = filled([[0, 1, 2]; 2]);
-            outputs.lens[index] ^= 1 << bit;
+            outputs.lens_plus_1[index] ^= 1 << bit;
             match outputs.get(index) {
                 Ok(octets) => assert!(place.starts_with(octets)),
                 Err(error) => assert_eq!(error, Error::Fault { index }),
@@ -106,7 +108,7 @@ fn a_first_position_that_is_not_certain_is_a_fault() {
         ),
     ] {
         let batch = Batch {
-            class: source.0.parts().class(),
+            class: KeyClass::of(source.0.parts()),
             keys: &[source.0.parts(); 3],
             positions: Positions::From(firsts),
             source: &source,
