@@ -85,54 +85,5 @@ pub trait Scheme: sealed::Sealed + Sync {
     ) -> Result<bool, Error>;
 }
 
-/// Fails if a key with this restriction may not sign by a scheme with the `narrowest`; the error is
-/// that of a batch of one.
-pub(super) fn permit(restriction: Restriction, narrowest: Restriction) -> Result<(), Error> {
-    match restriction.includes(narrowest) {
-        true => Ok(()),
-        false => Err(Error::KeyRestricted {
-            index: 0,
-            restriction,
-        }),
-    }
-}
-
-/// A message to sign, or its digest.
-pub(super) enum Content<'a> {
-    /// A message.
-    Message(&'a [u8]),
-    /// The digest of a message by the scheme's hash function.
-    Digest(&'a [u8]),
-}
-
-impl Content<'_> {
-    /// Passes the digest to `f`, or fails as [`check`](Self::check).
-    pub(super) fn with_digest<S: Scheme, T>(
-        &self,
-        scheme: &S,
-        f: impl FnOnce(&[u8]) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        self.check(scheme)?;
-        match self {
-            Self::Message(message) => scheme.with_digest(message, f),
-            Self::Digest(digest) => f(digest),
-        }
-    }
-
-    /// Fails with [`Error::DigestLength`] for a batch of one, if the scheme's digests have another
-    /// length.
-    pub(super) fn check<S: Scheme>(&self, scheme: &S) -> Result<(), Error> {
-        let expected = scheme.digest_len();
-        match self {
-            Self::Digest(digest) if digest.len() != expected => Err(Error::DigestLength {
-                index: 0,
-                len: digest.len(),
-                expected,
-            }),
-            Self::Digest(_) | Self::Message(_) => Ok(()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests;

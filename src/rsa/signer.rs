@@ -2,13 +2,13 @@
 
 use rand_core::TryCryptoRng;
 
+use self::Content::{Digest, Message};
 use super::backend::RsaBackend;
 use super::batch::{Source, compute};
 use super::key::{KeyHandle, KeyParts, Restriction};
 use super::random::{Randomness, Streams};
-use super::scheme::Content::{self, Digest, Message};
 use super::scheme::sealed::Sealed;
-use super::scheme::{AnyScheme, Scheme, permit};
+use super::scheme::{AnyScheme, Scheme};
 use super::signatures::Signatures;
 use crate::rsa::Error;
 
@@ -72,8 +72,9 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         key: &KeyHandle,
         messages: &[M],
     ) -> Result<Signatures, Error> {
-        self.sign_all(rng, messages.len(), |i| {
-            (key, Message(messages[i].as_ref()))
+        let (scheme, narrowest) = (&self.scheme, self.narrowest);
+        self.sign_items(rng, messages.len(), |i| {
+            (key, scheme, narrowest, Message(messages[i].as_ref()))
         })
     }
 
@@ -87,8 +88,10 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         rng: &mut R,
         messages: &[(&KeyHandle, M)],
     ) -> Result<Signatures, Error> {
-        self.sign_all(rng, messages.len(), |i| {
-            (messages[i].0, Message(messages[i].1.as_ref()))
+        let (scheme, narrowest) = (&self.scheme, self.narrowest);
+        self.sign_items(rng, messages.len(), |i| {
+            let (key, message) = &messages[i];
+            (*key, scheme, narrowest, Message(message.as_ref()))
         })
     }
 
@@ -104,7 +107,10 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         key: &KeyHandle,
         digests: &[M],
     ) -> Result<Signatures, Error> {
-        self.sign_all(rng, digests.len(), |i| (key, Digest(digests[i].as_ref())))
+        let (scheme, narrowest) = (&self.scheme, self.narrowest);
+        self.sign_items(rng, digests.len(), |i| {
+            (key, scheme, narrowest, Digest(digests[i].as_ref()))
+        })
     }
 
     /// Signs digests, each with its own key. The keys may differ in size.
@@ -117,22 +123,10 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
         rng: &mut R,
         digests: &[(&KeyHandle, M)],
     ) -> Result<Signatures, Error> {
-        self.sign_all(rng, digests.len(), |i| {
-            (digests[i].0, Digest(digests[i].1.as_ref()))
-        })
-    }
-
-    /// Signs the content that `item` returns for each of `count` positions, with the key beside it.
-    fn sign_all<'s, R: TryCryptoRng + ?Sized>(
-        &self,
-        rng: &mut R,
-        count: usize,
-        item: impl Fn(usize) -> (&'s KeyHandle, Content<'s>) + Sync,
-    ) -> Result<Signatures, Error> {
         let (scheme, narrowest) = (&self.scheme, self.narrowest);
-        self.sign_items(rng, count, |i| {
-            let (key, content) = item(i);
-            (key, scheme, narrowest, content)
+        self.sign_items(rng, digests.len(), |i| {
+            let (key, digest) = &digests[i];
+            (*key, scheme, narrowest, Digest(digest.as_ref()))
         })
     }
 
@@ -211,6 +205,43 @@ impl<B: RsaBackend> BatchSigner<B, AnyScheme> {
     }
 }
 
+/// A message to sign or verify, or its digest.
+pub(super) enum Content<'a> {
+    /// A message.
+    Message(&'a [u8]),
+    /// The digest of a message by the scheme's hash function.
+    Digest(&'a [u8]),
+}
+
+impl Content<'_> {
+    /// Passes the digest to `f`, or fails as [`check`](Self::check).
+    pub(super) fn with_digest<S: Scheme, T>(
+        &self,
+        scheme: &S,
+        f: impl FnOnce(&[u8]) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.check(scheme)?;
+        match self {
+            Self::Message(message) => scheme.with_digest(message, f),
+            Self::Digest(digest) => f(digest),
+        }
+    }
+
+    /// Fails with [`Error::DigestLength`] for a batch of one, if the scheme's digests have another
+    /// length.
+    pub(super) fn check<S: Scheme>(&self, scheme: &S) -> Result<(), Error> {
+        let expected = scheme.digest_len();
+        match self {
+            Self::Digest(digest) if digest.len() != expected => Err(Error::DigestLength {
+                index: 0,
+                len: digest.len(),
+                expected,
+            }),
+            Self::Digest(_) | Self::Message(_) => Ok(()),
+        }
+    }
+}
+
 /// A source that encodes what is to be signed.
 struct ToSign<'f, 's, S> {
     /// The item at each position of the batch.
@@ -236,5 +267,17 @@ impl<S: Scheme> Source for ToSign<'_, '_, S> {
         content.with_digest(scheme, |digest| {
             scheme.encode(digest, key.bits(), randomness, em)
         })
+    }
+}
+
+/// Fails if a key with this restriction may not sign by a scheme with the `narrowest`; the error is
+/// that of a batch of one.
+pub(super) fn permit(restriction: Restriction, narrowest: Restriction) -> Result<(), Error> {
+    match restriction.includes(narrowest) {
+        true => Ok(()),
+        false => Err(Error::KeyRestricted {
+            index: 0,
+            restriction,
+        }),
     }
 }

@@ -7,9 +7,9 @@ use super::batch::{Accepted, Outputs, Source, compute};
 use super::blocks::copy_block;
 use super::key::{KeyParts, PublicKey, Restriction};
 use super::random::{Randomness, Streams};
-use super::scheme::Content::{self, Digest, Message};
 use super::scheme::sealed::Sealed;
 use super::scheme::{AnyScheme, Scheme};
+use super::signer::Content::{self, Digest, Message};
 use crate::rsa::Error;
 
 /// Verifies batches of signatures with a backend and a scheme (RFC 8017, section 8).

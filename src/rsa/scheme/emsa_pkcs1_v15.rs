@@ -1,5 +1,6 @@
 //! RSASSA-PKCS1-v1_5 with the encoding EMSA-PKCS1-v1_5 (RFC 8017, section 9.2).
 
+use alloc::vec;
 use core::fmt;
 use core::marker::PhantomData;
 
@@ -95,98 +96,58 @@ impl<D> fmt::Debug for Pkcs1v15<D> {
 
 /// Writes `0x00 01 ff .. ff 00 || DigestInfo`, with at least eight `ff`, for a digest of the hash
 /// function `oid`. `em` is as long as a modulus of `n_bits` bits.
+///
+/// The DigestInfo is `SEQUENCE { SEQUENCE { OBJECT IDENTIFIER, NULL }, OCTET STRING }`, each with tag
+/// and length.
 pub(super) fn encode(
     oid: ObjectIdentifier,
     digest: &[u8],
     n_bits: u32,
     em: &mut [u8],
 ) -> Result<(), Error> {
-    let info = DigestInfo::new(&oid, digest);
-    let (padding, mut rest) = em.split_at_mut(info.padding_len(n_bits, em.len())?);
-    padding.fill(0xff);
-    padding[0] = 0;
-    padding[1] = 1;
-    padding[padding.len() - 1] = 0;
-    for part in info.parts() {
-        let (octets, others) = rest.split_at_mut(part.len());
-        octets.copy_from_slice(part);
-        rest = others;
+    let oid = oid.as_bytes();
+    let info_len = oid.len() + digest.len() + 10;
+    // The longest digest has 64 octets, and its DigestInfo 83.
+    assert!(info_len < 0x80, "DER encodes each length in one octet");
+    let [info, oid_len, digest_len] = [info_len, oid.len(), digest.len()].map(|len| len as u8);
+    let head = [0x00, 0x30, info - 2, 0x30, oid_len + 4, 0x06, oid_len];
+    let middle = [0x05, 0x00, 0x04, digest_len];
+
+    let (len, min_len) = (n_bits.div_ceil(8) as usize, info_len + 11);
+    if len < min_len {
+        return Err(Error::KeyTooShort {
+            index: 0,
+            bits: n_bits,
+            // The shortest modulus with that many bytes.
+            min_bits: 8 * (min_len as u32 - 1) + 1,
+        });
     }
+    assert_eq!(
+        em.len(),
+        len,
+        "an encoded message is as long as the modulus"
+    );
+    let mut padding = em;
+    for part in [digest, &middle, oid, &head] {
+        let (before, octets) = padding.split_at_mut(padding.len() - part.len());
+        octets.copy_from_slice(part);
+        padding = before;
+    }
+    padding.fill(0xff);
+    padding[..2].copy_from_slice(&[0x00, 0x01]);
     Ok(())
 }
 
-/// Whether every octet of `em` is as [`encode`] makes it; nothing is parsed. Variable-time.
+/// Whether `em` is as [`encode`] makes it; nothing is parsed. Variable-time.
 pub(super) fn verify(
     oid: ObjectIdentifier,
     digest: &[u8],
     n_bits: u32,
     em: &[u8],
 ) -> Result<bool, Error> {
-    let info = DigestInfo::new(&oid, digest);
-    let (padding, mut rest) = em.split_at(info.padding_len(n_bits, em.len())?);
-    let [0, 1, ones @ .., 0] = padding else {
-        return Ok(false);
-    };
-    let is_padded = ones.iter().all(|octet| *octet == 0xff);
-    let is_info = info.parts().into_iter().all(|part| {
-        let (octets, others) = rest.split_at(part.len());
-        rest = others;
-        octets == part
-    });
-    Ok(is_padded && is_info)
-}
-
-/// `SEQUENCE { SEQUENCE { OBJECT IDENTIFIER, NULL }, OCTET STRING }`, each with tag and length.
-struct DigestInfo<'a> {
-    head: [u8; 6],
-    oid: &'a [u8],
-    middle: [u8; 4],
-    digest: &'a [u8],
-}
-
-impl<'a> DigestInfo<'a> {
-    fn new(oid: &'a ObjectIdentifier, digest: &'a [u8]) -> Self {
-        let oid = oid.as_bytes();
-        let (oid_len, digest_len) = (short_length(oid.len()), short_length(digest.len()));
-        let info_len = short_length(oid.len() + digest.len() + 8);
-        Self {
-            head: [0x30, info_len, 0x30, oid_len + 4, 0x06, oid_len],
-            oid,
-            middle: [0x05, 0x00, 0x04, digest_len],
-            digest,
-        }
-    }
-
-    fn parts(&self) -> [&[u8]; 4] {
-        [&self.head, self.oid, &self.middle, self.digest]
-    }
-
-    /// The number of octets before it in an encoded message of `em_len` octets, for a modulus of
-    /// `n_bits` bits.
-    fn padding_len(&self, n_bits: u32, em_len: usize) -> Result<usize, Error> {
-        let len = self.parts().iter().map(|part| part.len()).sum::<usize>();
-        let min_len = len + 11;
-        if (n_bits.div_ceil(8) as usize) < min_len {
-            // The shortest modulus with that many bytes.
-            return Err(Error::KeyTooShort {
-                index: 0,
-                bits: n_bits,
-                min_bits: 8 * (min_len as u32 - 1) + 1,
-            });
-        }
-        assert_eq!(
-            em_len,
-            n_bits.div_ceil(8) as usize,
-            "an encoded message is as long as the modulus"
-        );
-        Ok(em_len - len)
-    }
-}
-
-/// A length that DER encodes in one octet. The longest digest has 64, and its DigestInfo 81.
-fn short_length(len: usize) -> u8 {
-    assert!(len < 0x80, "no hash function has such long digests");
-    len as u8
+    let mut expected = vec![0; em.len()];
+    encode(oid, digest, n_bits, &mut expected)?;
+    Ok(em == expected)
 }
 
 #[cfg(test)]
