@@ -118,8 +118,20 @@ impl Items<'_> {
     pub fn compute_on<B: RsaBackend + ?Sized>(self, backend: &B) -> Result<(), Error> {
         let engine = backend.engine().0;
         let exponentiate = |powers: SecretPowers<'_>| backend.exponentiate(powers);
-        let mut parts = self.chunks(ITEMS_AT_A_TIME);
-        parts.try_for_each(|part| private_op::run(engine, &exponentiate, part))
+        self.chunks(ITEMS_AT_A_TIME)
+            .try_for_each(|items| private_op::compute(engine, &exponentiate, items))
+    }
+}
+
+/// An engine computes everything itself, on flat numbers.
+impl RsaBackend for Serial {
+    fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), batch_modexp_core::Error> {
+        self.pow(powers);
+        Ok(())
+    }
+
+    fn engine(&self) -> HostEngine<'_> {
+        HostEngine(self)
     }
 }
 
@@ -169,7 +181,8 @@ impl fmt::Debug for PerThread<'_> {
     }
 }
 
-/// The engines compute everything themselves, on flat numbers.
+/// As [`Serial`], for engines with SIMD.
+#[cfg(feature = "std")]
 macro_rules! on_engine {
     ($backend:ty, $self:ident => $engine:expr) => {
         impl RsaBackend for $backend {
@@ -188,7 +201,6 @@ macro_rules! on_engine {
     };
 }
 
-on_engine!(Serial, self => self);
 #[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
 on_engine!(batch_modexp_cpu::Fma, self => self.engine());
 #[cfg(all(feature = "std", target_arch = "x86_64"))]

@@ -45,7 +45,7 @@ pub(super) trait Source: Sync {
 
     /// The largest output of an item with this key, in octets. By default that of a result.
     fn output_len(&self, key: &KeyParts) -> usize {
-        key.size()
+        key.n_octets()
     }
 
     /// Turns a result, as long as the modulus, into the caller's output, and returns its length.

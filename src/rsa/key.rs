@@ -166,7 +166,7 @@ impl KeyHandle {
     /// The length of the modulus and of a signature, in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.0.size()
+        self.0.n_octets()
     }
 
     /// Whether private operations use the Chinese remainder theorem.
@@ -213,7 +213,7 @@ impl KeyParts {
     }
 
     /// The length of the modulus in octets.
-    pub(super) fn size(&self) -> usize {
+    pub(super) fn n_octets(&self) -> usize {
         self.n_bits.div_ceil(8) as usize
     }
 

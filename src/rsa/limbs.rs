@@ -1,5 +1,5 @@
 //! Numbers as limbs, least significant limb first: conversions from and to octet strings (RFC 8017,
-//! section 4), and a product.
+//! section 4).
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -52,24 +52,6 @@ pub(super) fn write_octets(limbs: &[Limb], octets: &mut [u8]) {
     if let Some(limb) = limbs.get(words.len()) {
         for (octet, shift) in high.iter_mut().rev().zip((0..).step_by(8)) {
             *octet = (limb.0 >> shift) as u8;
-        }
-    }
-}
-
-/// `out = addend + a * b`, in as many limbs as `out` has. `a` and `addend` are equally long, and
-/// `out` holds zeros.
-pub(super) fn multiply_add(a: &[Limb], b: &[Limb], addend: &[Limb], out: &mut [Limb]) {
-    for (out, addend) in out.iter_mut().zip(addend) {
-        *out = *addend;
-    }
-    for (i, b) in b.iter().enumerate().take(out.len()) {
-        let mut carry = Limb::ZERO;
-        for (out, a) in out[i..].iter_mut().zip(a) {
-            (*out, carry) = a.carrying_mul_add(*b, *out, carry);
-        }
-        // The first row that reaches this limb, which is still 0.
-        if let Some(next) = out.get_mut(i + a.len()) {
-            *next = carry;
         }
     }
 }

@@ -32,7 +32,7 @@ use rand_core::TryRng;
 use super::batch::{Batch, Items, KeyClass, moduli};
 use super::error::Error;
 use super::key::{Crt, KeyParts};
-use super::limbs::{multiply_add, octets_to_limbs, write_octets};
+use super::limbs::{octets_to_limbs, write_octets};
 use super::random::{Randomness, draw_below};
 
 /// Exponentiates on a backend. Its results are not trusted.
@@ -46,36 +46,35 @@ pub(super) type Exponentiate<'a> =
 ///
 /// [`Error::Rng`], and the error of `exponentiate`. An item that cannot be encoded has its own error,
 /// also then. So has one whose result is wrong.
-pub(super) fn run(
+pub(super) fn compute(
     engine: &dyn Engine,
     exponentiate: Exponentiate<'_>,
     items: Items<'_>,
 ) -> Result<(), Error> {
-    let batch = items.batch;
-    let encoded = EncodedItems::new(batch)?;
-    if batch.class.is_private {
-        match private_op(engine, exponentiate, &encoded) {
-            Ok(results) => encoded.check(engine, &results, items),
-            Err(error) => {
-                encoded.write_errors(items);
-                return Err(error.into());
-            }
-        }
-    } else {
-        let (n, e) = (moduli(batch.keys), batch.class.exponent());
+    let encoded = EncodedItems::new(items.batch)?;
+    if !items.batch.class.is_private {
+        let (n, e) = (moduli(items.batch.keys), items.batch.class.exponent());
         let results = engine.public_powers(&n, &e, &encoded.ems);
         encoded.write_public(&results, items);
+        return Ok(());
+    }
+    match private_powers(engine, exponentiate, &encoded) {
+        Ok(results) => encoded.check_and_write(engine, &results, items),
+        Err(error) => {
+            encoded.write_errors(items);
+            return Err(error.into());
+        }
     }
     Ok(())
 }
 
 /// Computes `ems[i]^d mod n` for each item, blinded if there are random numbers, and unchecked.
-fn private_op(
+fn private_powers(
     engine: &dyn Engine,
     exponentiate: Exponentiate<'_>,
     encoded: &EncodedItems<'_>,
 ) -> Result<Secret<Vec<Limb>>, batch_modexp_core::Error> {
-    let (class, keys) = (&encoded.batch.class, encoded.batch.keys);
+    let Batch { class, keys, .. } = encoded.batch;
     let n = moduli(keys);
     let Blinded { bases, factors } = encoded.blind(engine);
     // b^(d - 1)
@@ -83,12 +82,12 @@ fn private_op(
         Some(prime) => {
             let keys: Vec<&Crt> = keys.iter().map(|key| key.crt()).collect();
             let primes = both(&keys, Crt::p, Crt::q);
+            let residues = reduce(engine, &primes, &bases);
             let exponents = both(
                 &keys,
                 |key| key.dp_less_1.as_limbs(),
                 |key| key.dq_less_1.as_limbs(),
             );
-            let residues = reduce(engine, &keys, &bases);
             let halves = secret_powers(exponentiate, &primes, &exponents, prime.bits, &residues)?;
             recombine(engine, &keys, &halves, class.limbs())
         }
@@ -101,13 +100,9 @@ fn private_op(
     Ok(engine.products(&n, &powers, &factors))
 }
 
-/// Computes `values[i] mod p` for all i, then `values[i] mod q` for all i, each as wide as the
-/// primes.
-///
-/// All primes must be equally wide, and all values equally long.
-fn reduce(engine: &dyn Engine, keys: &[&Crt], values: &[Limb]) -> Secret<Vec<Limb>> {
-    let numbers = Secret::new(values.repeat(2));
-    engine.remainders(&both(keys, Crt::p, Crt::q), &numbers)
+/// Computes `values[i]` modulo each p, then modulo each q. All values are equally long.
+fn reduce(engine: &dyn Engine, primes: Moduli<'_>, values: &[Limb]) -> Secret<Vec<Limb>> {
+    engine.remainders(primes, &Secret::new(values.repeat(2)))
 }
 
 /// Computes the numbers below n, of `limbs` limbs each, that are `halves[i]` modulo p and
@@ -122,30 +117,44 @@ fn recombine(
     halves: &[Limb],
     limbs: usize,
 ) -> Secret<Vec<Limb>> {
-    let size = halves.len() / (2 * keys.len()).max(1);
-    let mut inverses = Secret::new(vec![Limb::ZERO; halves.len()]);
-    let qinvs = both(keys, |crt| crt.qinv.as_limbs(), |crt| crt.qinv.as_limbs());
-    for (inverse, qinv) in inverses.chunks_exact_mut(size.max(1)).zip(qinvs) {
-        inverse[..qinv.len()].copy_from_slice(qinv);
-    }
     // A difference of two products, because m2 may be above p.
-    let moduli = both(keys, Crt::p, Crt::p);
-    let products = engine.products(&moduli, halves, &inverses);
-    let (products_1, products_2) = products.split_at(halves.len() / 2);
-    let halves_q = &halves[halves.len() / 2..];
+    let twice = keys.repeat(2);
+    let p: Vec<_> = twice.iter().map(|key| key.p()).collect();
+    let qinvs: Vec<_> = twice.iter().map(|key| key.qinv.as_limbs()).collect();
+    let products = engine.products(&p, halves, &Secret::new(qinvs.concat()));
 
+    let middle = halves.len() / 2;
+    let size = middle / keys.len();
     let mut h = Secret::new(vec![Limb::ZERO; size]);
     let mut combined = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
     scrubbed(|| {
-        let places = combined.chunks_exact_mut(limbs.max(1));
-        for ((key, i), place) in keys.iter().zip((0..).step_by(size.max(1))).zip(places) {
-            let of_item = i..i + size;
-            let (a, b) = (&products_1[of_item.clone()], &products_2[of_item.clone()]);
+        let places = combined.chunks_exact_mut(limbs);
+        for ((key, i), place) in keys.iter().zip((0..).step_by(size)).zip(places) {
+            let (of_p, of_q) = (i..i + size, middle + i..middle + i + size);
+            let (a, b) = (&products[of_p], &products[of_q.clone()]);
             key.p().sub(a, b, &mut h);
-            multiply_add(&h, key.q().limbs, &halves_q[of_item], place);
+            multiply_add(&h, key.q().limbs, &halves[of_q], place);
         }
     });
     combined
+}
+
+/// `out = addend + a * b`, in as many limbs as `out` has. `a` and `addend` are equally long, and
+/// `out` holds zeros.
+fn multiply_add(a: &[Limb], b: &[Limb], addend: &[Limb], out: &mut [Limb]) {
+    for (out, addend) in out.iter_mut().zip(addend) {
+        *out = *addend;
+    }
+    for (i, b) in b.iter().enumerate().take(out.len()) {
+        let mut carry = Limb::ZERO;
+        for (out, a) in out[i..].iter_mut().zip(a) {
+            (*out, carry) = a.carrying_mul_add(*b, *out, carry);
+        }
+        // The first row that reaches this limb, which is still 0.
+        if let Some(next) = out.get_mut(i + a.len()) {
+            *next = carry;
+        }
+    }
 }
 
 /// The values modulo p of all keys, then those modulo q.
@@ -200,7 +209,7 @@ impl BlindingNumbers {
         let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
         for (key, r) in keys.iter().zip(r.chunks_exact_mut(limbs)) {
             let n = key.n().limbs;
-            draw_below(n, key.n_bits, randomness, &mut octets[..key.size()], r)?;
+            draw_below(n, key.n_bits, randomness, &mut octets[..key.n_octets()], r)?;
         }
         let mut masks = Secret::new(vec![0; class.prime.map_or(0, |_| 2 * keys.len())]);
         for mask in &mut *masks {
@@ -230,6 +239,11 @@ pub(super) struct EncodedItems<'a> {
 impl<'a> EncodedItems<'a> {
     /// Gets the encoded messages from the source, and draws blinding numbers if the batch is blinded.
     pub(super) fn new(batch: Batch<'a>) -> Result<Self, Error> {
+        // Enough to wipe what the source and the generator leave on the stack.
+        scrubbed(|| Self::encode(batch))
+    }
+
+    fn encode(batch: Batch<'a>) -> Result<Self, Error> {
         let (keys, limbs) = (batch.keys, batch.class.limbs());
         let mut randomness = batch.streams.next();
         let mut ems = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
@@ -237,7 +251,7 @@ impl<'a> EncodedItems<'a> {
         let accepted = batch.source.accepted();
         let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
         for ((item, key), em) in keys.iter().enumerate().zip(ems.chunks_exact_mut(limbs)) {
-            let octets = &mut octets[..key.size()];
+            let octets = &mut octets[..key.n_octets()];
             let encoded = batch.position(item).and_then(|position| {
                 let encoded = batch.source.encode(position, &mut randomness, octets);
                 encoded.map_err(|error| error.at(position))?;
@@ -283,7 +297,7 @@ impl<'a> EncodedItems<'a> {
         let results = batch.keys.iter().zip(results.chunks_exact(limbs));
         let results = results.zip(errors).zip(passed).enumerate();
         for (item, (((key, result), error), passed)) in results {
-            let octets = &mut octets[..key.size()];
+            let octets = &mut octets[..key.n_octets()];
             items.write(item, batch.source.output_len(key), |output| {
                 let position = match (error, passed) {
                     (Some(error), _) => return Err(error),
@@ -331,7 +345,7 @@ impl EncodedItems<'_> {
     /// # Panics
     ///
     /// If there is not one output and one result for each item.
-    pub(super) fn check(self, engine: &dyn Engine, results: &[Limb], items: Items<'_>) {
+    pub(super) fn check_and_write(self, engine: &dyn Engine, results: &[Limb], items: Items<'_>) {
         let passed = self.verdicts(engine, results);
         self.write(results, &passed, items);
     }

@@ -128,7 +128,7 @@ fn private_ops(
     }
     let mut parts = items.chunks(MAX_ITEMS_THROUGH_HOST);
     let exponentiate = |powers: SecretPowers<'_>| cuda.exponentiate(powers);
-    parts.try_for_each(|part| private_op::run(cuda.engine().0, &exponentiate, part))?;
+    parts.try_for_each(|part| private_op::compute(cuda.engine().0, &exponentiate, part))?;
     Ok(Timing::default())
 }
 
@@ -252,7 +252,7 @@ impl<'a, 's> Feed<Items<'s>> for ItemFeed<'a> {
         if !self.batch.class.is_private {
             return encoded.write_public(results, items);
         }
-        encoded.check(self.engine.0, results, items.reborrow());
+        encoded.check_and_write(self.engine.0, results, items.reborrow());
         if (0..items.len()).any(|item| items.is_fault(item)) {
             self.has_fault.store(true, Relaxed);
         }

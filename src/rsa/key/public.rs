@@ -140,7 +140,7 @@ impl PublicKey {
     /// The length of the modulus and of a signature or ciphertext, in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.parts().size()
+        self.parts().n_octets()
     }
 
     /// The modulus n, big-endian, as many bytes as [`size`](Self::size).

@@ -48,7 +48,7 @@ fn private_op_on(
             engine.pow(powers);
             Ok(())
         };
-        private_op(engine, exponentiate, encoded).unwrap()
+        private_powers(engine, exponentiate, encoded).unwrap()
     })
 }
 
@@ -61,7 +61,7 @@ fn checked(
 ) -> SecretOctets {
     outputs(key, numbers, blinding, |encoded, items| {
         let results = compute(&encoded);
-        encoded.check(&Serial, &results, items);
+        encoded.check_and_write(&Serial, &results, items);
     })
 }
 
