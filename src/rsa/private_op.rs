@@ -29,9 +29,9 @@ use batch_modexp_core::secret::{Secret, reveal, scrubbed};
 use crypto_bigint::Limb;
 use rand_core::TryRng;
 
-use super::batch::{Batch, Items, KeyClass, moduli};
+use super::batch::{Batch, Items, moduli};
 use super::error::Error;
-use super::key::{Crt, KeyParts};
+use super::key::Crt;
 use super::limbs::{octets_to_limbs, write_octets};
 use super::random::{Randomness, draw_below};
 
@@ -81,13 +81,11 @@ fn private_powers(
     let powers = match class.prime {
         Some(prime) => {
             let keys: Vec<&Crt> = keys.iter().map(|key| key.crt()).collect();
-            let primes = both(&keys, Crt::p, Crt::q);
+            let primes = both(&keys, |key| [key.p(), key.q()]);
             let residues = reduce(engine, &primes, &bases);
-            let exponents = both(
-                &keys,
-                |key| key.dp_less_1.as_limbs(),
-                |key| key.dq_less_1.as_limbs(),
-            );
+            let exponents = both(&keys, |key| {
+                [key.dp_less_1.as_limbs(), key.dq_less_1.as_limbs()]
+            });
             let halves = secret_powers(exponentiate, &primes, &exponents, prime.bits, &residues)?;
             recombine(engine, &keys, &halves, class.limbs())
         }
@@ -118,11 +116,9 @@ fn recombine(
     limbs: usize,
 ) -> Secret<Vec<Limb>> {
     // A difference of two products, because m2 may be above p.
-    let twice = keys.repeat(2);
-    let p: Vec<_> = twice.iter().map(|key| key.p()).collect();
-    let qinvs: Vec<_> = twice.iter().map(|key| key.qinv.as_limbs()).collect();
-    let products = engine.products(&p, halves, &Secret::new(qinvs.concat()));
-
+    let p = both(keys, |key| [key.p(); 2]);
+    let qinvs = Secret::new(both(keys, |key| [key.qinv.as_limbs(); 2]).concat());
+    let products = engine.products(&p, halves, &qinvs);
     let middle = halves.len() / 2;
     let size = middle / keys.len();
     let mut h = Secret::new(vec![Limb::ZERO; size]);
@@ -158,13 +154,9 @@ fn multiply_add(a: &[Limb], b: &[Limb], addend: &[Limb], out: &mut [Limb]) {
 }
 
 /// The values modulo p of all keys, then those modulo q.
-fn both<'a, T>(
-    keys: &[&'a Crt],
-    of_p: impl Fn(&'a Crt) -> T,
-    of_q: impl Fn(&'a Crt) -> T,
-) -> Vec<T> {
-    let of_p = keys.iter().map(|key| of_p(key));
-    of_p.chain(keys.iter().map(|key| of_q(key))).collect()
+fn both<'a, T>(keys: &[&'a Crt], of_key: impl Fn(&'a Crt) -> [T; 2]) -> Vec<T> {
+    let (of_p, of_q): (Vec<_>, Vec<_>) = keys.iter().map(|key| of_key(key).into()).unzip();
+    [of_p, of_q].into_iter().flatten().collect()
 }
 
 /// `bases[i]^exponents[i] mod moduli[i]` by the backend.
@@ -196,14 +188,9 @@ pub(in crate::rsa) struct BlindingNumbers {
 }
 
 impl BlindingNumbers {
-    /// Draws fresh numbers for items of `keys`, which have the class `class`.
-    ///
-    /// Fails with [`Error::Rng`] if the generator fails.
-    fn draw(
-        class: &KeyClass<'_>,
-        keys: &[&KeyParts],
-        randomness: &mut Randomness,
-    ) -> Result<Self, Error> {
+    /// Draws fresh numbers. Fails with [`Error::Rng`] if the generator fails.
+    fn draw(batch: &Batch<'_>, randomness: &mut Randomness) -> Result<Self, Error> {
+        let Batch { class, keys, .. } = batch;
         let limbs = class.limbs();
         let mut r = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
         let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
@@ -271,10 +258,8 @@ impl<'a> EncodedItems<'a> {
                 }
             });
         }
-        let blinding = match batch.is_blinded {
-            true => Some(BlindingNumbers::draw(&batch.class, keys, &mut randomness)?),
-            false => None,
-        };
+        let draw = || BlindingNumbers::draw(&batch, &mut randomness);
+        let blinding = batch.is_blinded.then(draw).transpose()?;
         Ok(Self {
             batch,
             errors,
@@ -319,9 +304,7 @@ impl<'a> EncodedItems<'a> {
             }
         }
     }
-}
 
-impl EncodedItems<'_> {
     /// The bases and factors of the items.
     pub(super) fn blind(&self, engine: &dyn Engine) -> Blinded {
         let Some(BlindingNumbers { r, .. }) = &self.blinding else {

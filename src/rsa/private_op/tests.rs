@@ -14,7 +14,7 @@ use rsa::traits::PrivateKeyParts;
 use super::testing::{Hooked, Stage};
 use super::*;
 use crate::rsa::KeyHandle;
-use crate::rsa::batch::{Outputs, Positions, Source, compute};
+use crate::rsa::batch::{KeyClass, Outputs, Positions, Source, compute};
 use crate::rsa::key::KeyParts;
 use crate::rsa::limbs::octets_to_limbs;
 use crate::rsa::random::{Randomness, Streams};
