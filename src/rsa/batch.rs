@@ -161,7 +161,7 @@ pub(super) fn compute(
         }
     }
     if let Some(lists) = lists {
-        outputs.put_in_order(lists.each_ref().map(Vec::as_slice));
+        outputs.put_in_order(lists);
     }
     Ok(outputs)
 }

@@ -18,14 +18,14 @@ use crate::rsa::error::Error;
 pub struct Items<'a> {
     pub(in crate::rsa) batch: Batch<'a>,
     /// The octets of an item's output at most.
-    pub(in crate::rsa) stride: usize,
+    stride: usize,
     /// The outputs of the items, `stride` octets for each.
-    pub(in crate::rsa) octets: &'a mut [u8],
+    octets: &'a mut [u8],
     /// For each item the length of its output in octets plus 1, or 0 without an output.
-    pub(in crate::rsa) lens_plus_1: &'a mut [u16],
+    lens_plus_1: &'a mut [u16],
     /// The errors of failed items. An item with neither output nor error is a
     /// [fault](Error::Fault).
-    pub(in crate::rsa) errors: &'a mut [Option<Box<Error>>],
+    errors: &'a mut [Option<Box<Error>>],
 }
 
 impl<'a> Items<'a> {
@@ -158,6 +158,8 @@ pub(in crate::rsa) struct Outputs {
     /// For each position of the caller's batch the index of its item; above all of them if it is not
     /// certain. Empty if items are in the caller's order.
     order: Vec<usize>,
+    /// For each item its position, if there is an order.
+    positions: Vec<usize>,
 }
 
 impl Outputs {
@@ -170,6 +172,7 @@ impl Outputs {
             lens_plus_1: vec![0; count],
             errors: vec![None; count],
             order: Vec::new(),
+            positions: Vec::new(),
         })
     }
 
@@ -191,13 +194,14 @@ impl Outputs {
 
     /// Assigns outputs to the positions of their items. A position that differs between the two lists
     /// gets none.
-    pub(in crate::rsa) fn put_in_order(&mut self, [positions, copy]: [&[usize]; 2]) {
+    pub(in crate::rsa) fn put_in_order(&mut self, [positions, copy]: [Vec<usize>; 2]) {
         self.order = vec![usize::MAX; self.len()];
-        for (item, (&position, &copy)) in positions.iter().zip(copy).enumerate() {
+        for (item, (&position, &copy)) in positions.iter().zip(&copy).enumerate() {
             if position == copy {
                 self.order[position] = item;
             }
         }
+        self.positions = positions;
     }
 
     /// The number of items.
@@ -208,9 +212,12 @@ impl Outputs {
     /// The index of the item at a position of the caller's batch, above all of them if it is not
     /// certain.
     fn item(&self, position: usize) -> usize {
-        match self.order.is_empty() {
-            true => position,
-            false => self.order[position],
+        let Some(&item) = self.order.get(position) else {
+            return position;
+        };
+        match self.positions.get(item) == Some(&position) {
+            true => item,
+            false => usize::MAX,
         }
     }
 
@@ -258,6 +265,7 @@ impl Zeroize for Outputs {
         self.lens_plus_1.clear();
         self.errors.clear();
         self.order.clear();
+        self.positions.clear();
     }
 }
 

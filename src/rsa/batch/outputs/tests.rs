@@ -55,7 +55,7 @@ fn filled(positions: [[usize; 3]; 2]) -> Outputs {
         write(items, 1, b"de");
         write(items, 2, b"fghij");
     });
-    outputs.put_in_order([&positions[0], &positions[1]]);
+    outputs.put_in_order(positions.map(Vec::from));
     outputs.into_inner()
 }
 
@@ -90,6 +90,22 @@ fn a_wrong_length_gives_no_octets_of_another_item() {
                 Err(error) => assert_eq!(error, Error::Fault { index }),
             }
         }
+    }
+}
+
+/// Each bit of an index and of a position is flipped: no output of another item is returned.
+#[test]
+fn a_wrong_index_gives_no_output_of_another_item() {
+    for bit in 0..usize::BITS {
+        let fault = |index| Err(Error::Fault { index });
+        let mut outputs = filled([[2, 0, 1]; 2]);
+        outputs.order[0] ^= 1 << bit;
+        assert_eq!(outputs.get(0), fault(0));
+        assert!(outputs.get(1).is_ok() && outputs.get(2).is_ok());
+        let mut outputs = filled([[2, 0, 1]; 2]);
+        outputs.positions[0] ^= 1 << bit;
+        assert_eq!(outputs.get(2), fault(2));
+        assert!(outputs.get(0).is_ok() && outputs.get(1).is_ok());
     }
 }
 
@@ -130,7 +146,7 @@ fn items_may_be_computed_again() {
         write(items, 1, b"b");
         items.fail(1, wrong.clone());
     });
-    outputs.put_in_order([&[0, 1, 2]; 2]);
+    outputs.put_in_order([[0, 1, 2]; 2].map(Vec::from));
     assert_eq!(outputs.get(0), Ok(&b"a"[..]));
     assert_eq!(outputs.get(1), Err(wrong.clone()));
     assert_eq!(outputs.get(2), Err(Error::Fault { index: 2 }));
