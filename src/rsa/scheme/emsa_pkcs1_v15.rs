@@ -1,6 +1,5 @@
 //! RSASSA-PKCS1-v1_5 with the encoding EMSA-PKCS1-v1_5 (RFC 8017, section 9.2).
 
-use alloc::vec;
 use core::fmt;
 use core::marker::PhantomData;
 
@@ -96,25 +95,50 @@ impl<D> fmt::Debug for Pkcs1v15<D> {
 
 /// Writes `0x00 01 ff .. ff 00 || DigestInfo`, with at least eight `ff`, for a digest of the hash
 /// function `oid`. `em` is as long as a modulus of `n_bits` bits.
-///
-/// The DigestInfo is `SEQUENCE { SEQUENCE { OBJECT IDENTIFIER, NULL }, OCTET STRING }`, each with tag
-/// and length.
 pub(super) fn encode(
     oid: ObjectIdentifier,
     digest: &[u8],
     n_bits: u32,
     em: &mut [u8],
 ) -> Result<(), Error> {
-    let oid = oid.as_bytes();
-    let info_len = oid.len() + digest.len() + 10;
-    // The longest digest has 64 octets, and its DigestInfo 83.
-    assert!(info_len < 0x80, "DER encodes each length in one octet");
-    let [info, oid_len, digest_len] = [info_len, oid.len(), digest.len()].map(|len| len as u8);
-    let head = [0x00, 0x30, info - 2, 0x30, oid_len + 4, 0x06, oid_len];
-    let middle = [0x05, 0x00, 0x04, digest_len];
+    let (info, padding_len) = digest_info(oid, digest, n_bits, em.len())?;
+    let (padding, rest) = em.split_at_mut(padding_len);
+    padding.fill(0xff);
+    padding[..2].copy_from_slice(&[0x00, 0x01]);
+    rest.copy_from_slice(&info[..rest.len()]);
+    Ok(())
+}
 
-    let (len, min_len) = (n_bits.div_ceil(8) as usize, info_len + 11);
-    if len < min_len {
+/// Whether every octet of `em` is as [`encode`] makes it; nothing is parsed. Variable-time.
+pub(super) fn verify(
+    oid: ObjectIdentifier,
+    digest: &[u8],
+    n_bits: u32,
+    em: &[u8],
+) -> Result<bool, Error> {
+    let (info, padding_len) = digest_info(oid, digest, n_bits, em.len())?;
+    let (padding, rest) = em.split_at(padding_len);
+    let is_padding = |ones: &[u8]| ones.iter().all(|octet| *octet == 0xff);
+    let is_padded = matches!(padding, [0x00, 0x01, ones @ ..] if is_padding(ones));
+    Ok(is_padded && rest == &info[..rest.len()])
+}
+
+/// `0x00 || DigestInfo`, then zeros, and the number of octets before it in an encoded message.
+///
+/// The DigestInfo is `SEQUENCE { SEQUENCE { OBJECT IDENTIFIER, NULL }, OCTET STRING }`, each with tag
+/// and length.
+fn digest_info(
+    oid: ObjectIdentifier,
+    digest: &[u8],
+    n_bits: u32,
+    em_len: usize,
+) -> Result<([u8; 0x80], usize), Error> {
+    let oid = oid.as_bytes();
+    let len = oid.len() + digest.len() + 11;
+    // The longest digest has 64 octets, and its DigestInfo 83.
+    assert!(len <= 0x80, "DER encodes each length in one octet");
+    let min_len = len + 10;
+    if (n_bits.div_ceil(8) as usize) < min_len {
         return Err(Error::KeyTooShort {
             index: 0,
             bits: n_bits,
@@ -123,31 +147,20 @@ pub(super) fn encode(
         });
     }
     assert_eq!(
-        em.len(),
-        len,
+        em_len,
+        n_bits.div_ceil(8) as usize,
         "an encoded message is as long as the modulus"
     );
-    let mut padding = em;
-    for part in [digest, &middle, oid, &head] {
-        let (before, octets) = padding.split_at_mut(padding.len() - part.len());
+    let [len_u8, oid_len, digest_len] = [len, oid.len(), digest.len()].map(|len| len as u8);
+    let head = [0x00, 0x30, len_u8 - 3, 0x30, oid_len + 4, 0x06, oid_len];
+    let mut info = [0; 0x80];
+    let mut rest = &mut info[..];
+    for part in [&head[..], oid, &[0x05, 0x00, 0x04, digest_len], digest] {
+        let (octets, others) = rest.split_at_mut(part.len());
         octets.copy_from_slice(part);
-        padding = before;
+        rest = others;
     }
-    padding.fill(0xff);
-    padding[..2].copy_from_slice(&[0x00, 0x01]);
-    Ok(())
-}
-
-/// Whether `em` is as [`encode`] makes it; nothing is parsed. Variable-time.
-pub(super) fn verify(
-    oid: ObjectIdentifier,
-    digest: &[u8],
-    n_bits: u32,
-    em: &[u8],
-) -> Result<bool, Error> {
-    let mut expected = vec![0; em.len()];
-    encode(oid, digest, n_bits, &mut expected)?;
-    Ok(em == expected)
+    Ok((info, em_len - len))
 }
 
 #[cfg(test)]
