@@ -365,7 +365,7 @@ impl<'a> EncodedItems<'a> {
         let agree = engine.powers_agree(
             &moduli(keys),
             &Comparison {
-                primes: &both(&crts, Crt::p, Crt::q),
+                primes: &both(&crts, |key| [key.p(), key.q()]),
                 exponent: &class.exponent(),
                 bases: results,
                 expected: &self.ems,
