@@ -21,7 +21,7 @@ const MODULI: usize = 256;
 /// The time of a kernel for a batch.
 struct Rate {
     bits: u32,
-    entry_point: EntryPoint,
+    entry_point: &'static EntryPoint,
     instances: usize,
     window: Option<Window>,
     runs: usize,
@@ -55,11 +55,11 @@ pub(crate) fn measure(
     let mut rates = Vec::new();
     for &bits in bits {
         cuda.prepare(bits)?;
-        let most = entry_points(bits).map(|point| instances(&point)).max();
+        let most = entry_points(bits).map(instances).max();
         let workload = Workload::with_moduli(bits, most.unwrap_or(0), MODULI, Exponents::Random);
         for entry_point in entry_points(bits) {
             for window in windows(asked_windows) {
-                let instances = instances(&entry_point);
+                let instances = instances(entry_point);
                 let mut tuning = Tuning::default();
                 tuning.entry_point = Some(entry_point);
                 tuning.window = window;
@@ -98,13 +98,16 @@ fn median(
 ) -> Result<(usize, Duration), Box<dyn Error>> {
     let batch = workload.batch(instances);
     let mut out = workload.zeros(instances);
-    let mut run = || cuda.batch_mod_exp_tuned(&batch, workload.bits, &mut out, tuning);
+    let mut run = || {
+        cuda.batch_mod_exp_tuned(&batch, workload.bits, &mut out, tuning)?;
+        Ok::<_, Box<dyn Error>>(cuda.take_timing().kernel)
+    };
     // Once without timing, to allocate the buffers.
     run()?;
     let mut times = Vec::new();
     let started = Instant::now();
     while times.len() < 3 || (started.elapsed().as_secs_f64() < seconds && times.len() < 500) {
-        times.push(run()?.kernel);
+        times.push(run()?);
     }
     Ok((times.len(), percentile(&mut times, 50)))
 }

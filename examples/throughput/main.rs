@@ -253,7 +253,7 @@ fn measure(
     cuda: &Cuda,
     workload: &Workload,
     batch: usize,
-    entry_point: EntryPoint,
+    entry_point: &'static EntryPoint,
     window: Option<Window>,
     options: &Options,
 ) -> Result<Row, Box<dyn Error>> {
@@ -276,8 +276,9 @@ fn measure(
     while kernel.len() < 3
         || (started.elapsed().as_secs_f64() < options.seconds && kernel.len() < 500)
     {
-        let timing = cuda.batch_mod_exp_tuned(&batch_of, exponent_bits, &mut out, single)?;
-        kernel.push(timing.kernel);
+        cuda.take_timing();
+        cuda.batch_mod_exp_tuned(&batch_of, exponent_bits, &mut out, single)?;
+        kernel.push(cuda.take_timing().kernel);
         let called = Instant::now();
         cuda.batch_mod_exp_tuned(&batch_of, exponent_bits, &mut out, tuning)?;
         calls.push(called.elapsed());

@@ -3,12 +3,11 @@
 use core::error::Error;
 use core::time::Duration;
 use std::io::Write as _;
-use std::sync::Mutex;
 use std::time::Instant;
 
 use batch_modexp::backend::cuda::Timing;
 use batch_modexp::backend::{Auto, Cpu, Cuda, Kind};
-use batch_modexp::rsa::backend::{Items, RsaBackend, SecretPowers};
+use batch_modexp::rsa::backend::RsaBackend;
 use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::SeedableRng;
@@ -58,10 +57,9 @@ pub(crate) fn measure(
     let mut rows = Vec::new();
     for &batch in batches {
         let messages = &messages[..batch];
-        let timed = Timed::new(cuda);
         for (what, backend, blinding) in [
-            ("kernels", &timed as &dyn RsaBackend, false),
-            ("kernels, blinded", &timed, true),
+            ("kernels", cuda as &dyn RsaBackend, false),
+            ("kernels, blinded", cuda, true),
             ("signatures", cuda, false),
             ("signatures, blinded", cuda, true),
             ("cpu", &cpu, false),
@@ -76,6 +74,7 @@ pub(crate) fn measure(
             // `None` if chunks overlap on the device: the times of their kernels then do not give
             // the rate.
             let mut sign = || -> Result<Option<Duration>, Box<dyn Error>> {
+                cuda.take_timing();
                 let called = Instant::now();
                 let signatures = signer.sign(&mut rng, &key, messages)?;
                 let took = called.elapsed();
@@ -83,7 +82,9 @@ pub(crate) fn measure(
                     return Err("a signature failed its check".into());
                 }
                 Ok(if what.starts_with("kernels") {
-                    let Timing { kernel, chunks, .. } = timed.take();
+                    // The time of the kernels, by the devices' clocks. Overlapping chunks each count
+                    // in full, so batches of one wave are the most accurate.
+                    let Timing { kernel, chunks, .. } = cuda.take_timing();
                     let is_alone = (1..=devices as u32).contains(&chunks);
                     is_alone.then(|| kernel / chunks)
                 } else {
@@ -170,36 +171,5 @@ impl Table {
             )?;
         }
         Ok(text)
-    }
-}
-
-/// A backend that sums the time of the kernels, by the devices' clocks. Overlapping chunks each
-/// count in full, so batches of one wave are the most accurate.
-struct Timed<'a> {
-    cuda: &'a Cuda,
-    kernels: Mutex<Timing>,
-}
-
-impl<'a> Timed<'a> {
-    fn new(cuda: &'a Cuda) -> Self {
-        let kernels = Mutex::default();
-        Self { cuda, kernels }
-    }
-
-    /// The time since the last call.
-    fn take(&self) -> Timing {
-        core::mem::take(&mut *self.kernels.lock().unwrap_or_else(|lock| lock.into_inner()))
-    }
-}
-
-impl RsaBackend for Timed<'_> {
-    fn exponentiate(&self, powers: SecretPowers<'_>) -> Result<(), batch_modexp::Error> {
-        self.cuda.exponentiate(powers)
-    }
-
-    fn compute(&self, items: Items<'_>) -> Result<(), batch_modexp::rsa::Error> {
-        let timing = self.cuda.compute_timed(items)?;
-        *self.kernels.lock().unwrap_or_else(|lock| lock.into_inner()) += timing;
-        Ok(())
     }
 }

@@ -102,7 +102,7 @@ fn choices(bits: &[u32], batch: &[usize], devices: [&DeviceInfo; 2]) {
     );
     for &bits in bits {
         for &count in batch {
-            let name = |point: EntryPoint| format!("{} {}", point.family(), point.name());
+            let name = |point: &EntryPoint| format!("{} {}", point.family(), point.name());
             let [before, after] = devices.map(|device| {
                 let chosen = fastest_entry_point(device, bits, bits, count);
                 chosen.map_or("none".to_owned(), name)

@@ -43,16 +43,16 @@ use crypto_bigint::Unsigned;
 
 use self::family::Entry;
 use self::runtime::device::Device;
+pub use self::runtime::device::Timing;
 use self::runtime::pipeline::Devices;
 use self::words::HostPool;
 
 pub use self::calibration::Calibration;
 pub(crate) use self::calibration::ProcessorCosts;
-pub use self::family::widths;
+pub use self::family::{Entry as EntryPoint, serving as entry_points, widths};
 pub use self::fixed_base::CudaFixedBase;
 use self::plan::Plan;
-pub use self::plan::{EntryPoint, Tuning, entry_points, fastest_entry_point};
-pub use self::runtime::pipeline::Timing;
+pub use self::plan::{Tuning, fastest_entry_point};
 pub use self::runtime::probe::DeviceInfo;
 #[cfg(feature = "rsa")]
 pub(crate) use self::runtime::records::Residence;
@@ -235,8 +235,8 @@ impl Cuda {
         Ok(())
     }
 
-    /// Like [`batch_mod_exp`](BatchModExp::batch_mod_exp), with choices of the caller, and returns
-    /// the time of the kernels. For measurements.
+    /// Like [`batch_mod_exp`](BatchModExp::batch_mod_exp), with choices of the caller. For
+    /// measurements.
     ///
     /// # Errors
     ///
@@ -252,8 +252,19 @@ impl Cuda {
         exponent_bits: u32,
         out: &mut [U],
         tuning: Tuning,
-    ) -> Result<Timing, Error> {
+    ) -> Result<(), Error> {
         self.check_and_run(batch, exponent_bits, out, Self::MAX_BITS, tuning)
+    }
+
+    /// The cost on the devices of all batches since the last call of this function. For
+    /// measurements.
+    pub fn take_timing(&self) -> Timing {
+        let mut sum = Timing::default();
+        for timing in self.devices.iter().map(Device::take_timing) {
+            sum.kernel += timing.kernel;
+            sum.chunks += timing.chunks;
+        }
+        sum
     }
 
     /// The backend of the processor, for instances without a kernel.
@@ -309,7 +320,6 @@ impl<U: Unsigned + Sync + Send> BatchModExp<U> for Cuda {
             width::MAX_BITS,
             Tuning::default(),
         )
-        .map(|_| ())
     }
 }
 

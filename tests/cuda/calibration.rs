@@ -12,15 +12,16 @@ use super::{Batch, assert_same, gpu};
 /// kernel.
 const WIDTHS: [u32; 3] = [256, 1024, 2048];
 
-/// The chosen kernels for batches of several sizes.
-fn choices(cuda: &Cuda) -> Vec<Option<EntryPoint>> {
+/// The family and the name of the kernels for batches of several sizes.
+fn choices(cuda: &Cuda) -> Vec<Option<(&str, &str)>> {
     let devices: Vec<_> = cuda.devices().collect();
     let choice = |bits: u32| {
         let counts = (0..20).map(|power| 1 << power);
         counts.flat_map({
             let devices = &devices;
             move |count| {
-                let choice = move |device| fastest_entry_point(device, bits, bits, count);
+                let name = |point: &'static EntryPoint| (point.family(), point.name());
+                let choice = move |device| fastest_entry_point(device, bits, bits, count).map(name);
                 devices.iter().copied().map(choice)
             }
         })

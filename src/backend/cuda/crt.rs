@@ -23,7 +23,7 @@ use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::places;
 use super::runtime::lock;
-use super::runtime::pipeline::{ChunkLens, Destination, Job, Stop, Timing};
+use super::runtime::pipeline::{ChunkLens, Destination, Job, Stop};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::records::{Residence, TableInUse};
 use super::runtime::slot::Slot;
@@ -64,7 +64,7 @@ impl Cuda {
         runs: &[CrtRun<'_>],
         feed: &F,
         output: O,
-    ) -> Result<Timing, F::Error> {
+    ) -> Result<(), F::Error> {
         let batch = CrtBatch::new(self, class, shape, runs, feed);
         self.devices.run(&batch, output)
     }

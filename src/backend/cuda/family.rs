@@ -11,6 +11,7 @@ pub(crate) mod rns;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
 use batch_modexp_core::Error;
 use batch_modexp_core::window::Window;
@@ -110,9 +111,10 @@ pub(crate) enum Operation {
     CrtBlind,
 }
 
-/// A kernel with the properties that its family needs.
+/// A kernel, with the properties that its family needs. Those that callers see compute modular
+/// exponentiations of a class of widths.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub struct Entry {
     pub(crate) family: &'static dyn Family,
     pub(crate) operation: Operation,
     /// The width of its numbers in bits.
@@ -141,6 +143,42 @@ pub(crate) struct BlockTimes {
 }
 
 impl Entry {
+    /// Its name in the PTX, such as `modexp_1024_t2`: 1024 bits, two lanes for each instance.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.image.function
+    }
+
+    /// The family that it belongs to, such as `dpf` or `int`.
+    #[must_use]
+    pub fn family(&self) -> &'static str {
+        self.image.key.family
+    }
+
+    /// The widest modulus that it takes, in bits.
+    #[must_use]
+    pub fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// The number of instances that a block computes at a time.
+    #[must_use]
+    pub fn instances_per_block(&self) -> usize {
+        self.image.instances_per_block
+    }
+
+    /// The estimated time for `count` exponentiations with exponents as long as the numbers. The
+    /// choice of entry points follows it.
+    ///
+    /// It is measured for the devices of a backend that was [calibrated](super::Cuda::calibrate) at
+    /// this width, and predicted otherwise. `None` if the entry point does not run on the device.
+    #[must_use]
+    pub fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Duration> {
+        let seconds = || self.milliseconds(device, count, self.bits) * 1e-3;
+        let runs = self.runs_on(device);
+        runs.then(|| Duration::from_secs_f64(seconds()))
+    }
+
     /// Whether the kernel runs on a device, which needs its instructions and its memory.
     pub(crate) fn runs_on(&self, device: &DeviceInfo) -> bool {
         self.image.shared_bytes <= device.shared_bytes_per_block()
@@ -281,9 +319,9 @@ pub(crate) fn exponentiating() -> impl Iterator<Item = &'static Entry> {
     all().filter(|entry| entry.operation == Operation::ModExp)
 }
 
-/// The kernels for exponentiations of `bits` bits: for each family those of the narrowest class that
-/// holds them.
-pub(crate) fn serving(bits: u32) -> impl Iterator<Item = &'static Entry> {
+/// The entry points for exponentiations modulo numbers of `bits` bits: for each family those of the
+/// narrowest class that holds them. None above [`Cuda::MAX_BITS`](super::Cuda::MAX_BITS).
+pub fn serving(bits: u32) -> impl Iterator<Item = &'static Entry> {
     narrowest(Operation::ModExp, bits)
 }
 

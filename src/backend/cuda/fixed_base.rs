@@ -211,7 +211,7 @@ impl Cuda {
             exponent_bits,
             threads: self.host_pool(),
         };
-        self.devices.run(&job, &mut places[..]).map(|_| ())
+        self.devices.run(&job, &mut places[..])
     }
 
     /// Makes a table on the devices if they have a kernel that takes the modulus, otherwise one of

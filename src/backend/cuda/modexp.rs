@@ -19,7 +19,6 @@ use crypto_bigint::{Limb, Unsigned};
 use super::Cuda;
 use super::feed::Feed;
 use super::plan::Tuning;
-use super::runtime::pipeline::Timing;
 
 impl Cuda {
     /// Checks a batch of exponentiations, including its width against `max_bits`, and computes it.
@@ -30,7 +29,7 @@ impl Cuda {
         out: &mut [U],
         max_bits: u32,
         tuning: Tuning,
-    ) -> Result<Timing, Error> {
+    ) -> Result<(), Error> {
         check_lengths(batch, out);
         self.validate(batch, exponent_bits, max_bits)
             .and_then(|is_mixed| self.run(batch, exponent_bits, out, tuning, is_mixed))
@@ -68,7 +67,7 @@ impl Cuda {
         out: &mut [U],
         tuning: Tuning,
         is_mixed: bool,
-    ) -> Result<Timing, Error> {
+    ) -> Result<(), Error> {
         self.devices.check()?;
         if !is_mixed {
             return self.run_one_width(batch, exponent_bits, out, tuning);
@@ -77,13 +76,11 @@ impl Cuda {
         for (index, instance) in batch.iter().enumerate() {
             widths.entry(bits(instance)).or_default().push(index);
         }
-        let mut timing = Timing::default();
-        for at in widths.values() {
-            timing += gathered(batch, at, out, |instances, results| {
+        widths.values().try_for_each(|at| {
+            gathered(batch, at, out, |instances, results| {
                 self.run_one_width(instances, exponent_bits, results, tuning)
-            })?;
-        }
-        Ok(timing)
+            })
+        })
     }
 
     /// Computes instances of one width on the devices. The host computes them if there is no
@@ -94,11 +91,10 @@ impl Cuda {
         exponent_bits: u32,
         out: &mut [U],
         tuning: Tuning,
-    ) -> Result<Timing, Error> {
+    ) -> Result<(), Error> {
         let width = batch.first().map_or(0, bits);
         if exponent_bits > width || !self.has_kernel(width) {
-            self.host.batch_mod_exp(batch, exponent_bits, out)?;
-            return Ok(Timing::default());
+            return self.host.batch_mod_exp(batch, exponent_bits, out);
         }
         self.run_powers(exponent_bits, tuning, batch, out)
     }
@@ -148,7 +144,6 @@ impl Cuda {
         let out = mem::take(&mut powers.out);
         let mut places: Vec<_> = out.chunks_exact_mut(limbs).collect();
         self.run_powers(bits, Tuning::default(), &powers, &mut places[..])
-            .map(|_| ())
     }
 }
 

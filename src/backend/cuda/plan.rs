@@ -5,7 +5,6 @@
 //! numbers.
 
 use core::ptr;
-use core::time::Duration;
 
 use batch_modexp_core::window::Window;
 
@@ -21,69 +20,12 @@ use super::runtime::probe::DeviceInfo;
 pub struct Tuning {
     /// The entry point. It must serve the width of the instances and run on the device; it is
     /// ignored for other instances.
-    pub entry_point: Option<EntryPoint>,
+    pub entry_point: Option<&'static Entry>,
     /// The window.
     pub window: Option<Window>,
     /// Whether the whole batch is a single launch, which does not overlap with the copies. The
     /// memory of a device limits its size.
     pub single_launch: bool,
-}
-
-/// A kernel that computes modular exponentiations of a class of widths.
-#[derive(Clone, Copy, Debug)]
-pub struct EntryPoint(pub(crate) &'static Entry);
-
-impl EntryPoint {
-    /// Its name in the PTX, such as `modexp_1024_t2`: 1024 bits, two lanes for each instance.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.0.image.function
-    }
-
-    /// The family that it belongs to, such as `dpf` or `int`.
-    #[must_use]
-    pub fn family(&self) -> &'static str {
-        self.0.image.key.family
-    }
-
-    /// The widest modulus that it takes, in bits.
-    #[must_use]
-    pub fn bits(&self) -> u32 {
-        self.0.bits
-    }
-
-    /// The number of instances that a block computes at a time.
-    #[must_use]
-    pub fn instances_per_block(&self) -> usize {
-        self.0.image.instances_per_block
-    }
-
-    /// The estimated time for `count` exponentiations with exponents as long as the numbers. The
-    /// choice of entry points follows it.
-    ///
-    /// It is measured for the devices of a backend that was [calibrated](super::Cuda::calibrate) at
-    /// this width, and predicted otherwise. `None` if the entry point does not run on the device.
-    #[must_use]
-    pub fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<Duration> {
-        let forecast = || self.0.milliseconds(device, count, self.0.bits);
-        self.0
-            .runs_on(device)
-            .then(|| Duration::from_secs_f64(forecast() * 1e-3))
-    }
-}
-
-impl PartialEq for EntryPoint {
-    fn eq(&self, other: &Self) -> bool {
-        ptr::eq(self.0, other.0)
-    }
-}
-
-impl Eq for EntryPoint {}
-
-/// The entry points for moduli of `bits` bits. None above
-/// [`Cuda::MAX_BITS`](super::Cuda::MAX_BITS).
-pub fn entry_points(bits: u32) -> impl Iterator<Item = EntryPoint> {
-    family::serving(bits).map(EntryPoint)
 }
 
 /// The entry point for a device's share of `count` instances, with moduli of `bits` bits and
@@ -94,10 +36,10 @@ pub fn fastest_entry_point(
     bits: u32,
     exponent_bits: u32,
     count: usize,
-) -> Option<EntryPoint> {
+) -> Option<&'static Entry> {
     let tuning = Tuning::default();
     let plan = Plan::new(bits, exponent_bits, count, device, tuning)?;
-    Some(EntryPoint(plan.entry))
+    Some(plan.entry)
 }
 
 /// Whether a device is faster than a processor with many cores.
@@ -129,7 +71,7 @@ impl Plan {
     ) -> Option<Self> {
         let asked = |entry: &&Entry| {
             let point = tuning.entry_point;
-            point.is_some_and(|point| ptr::eq(point.0, *entry)) && entry.runs_on(device)
+            point.is_some_and(|point| ptr::eq(point, *entry)) && entry.runs_on(device)
         };
         let plan = match family::serving(bits).find(asked) {
             Some(entry) => Self::with(entry, exponent_bits, count, device),

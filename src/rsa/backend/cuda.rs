@@ -12,7 +12,6 @@ use crypto_bigint::Limb;
 
 use super::{HostEngine, Items, ModulusRef, PerThread, RsaBackend, SecretPowers};
 use crate::backend::Cuda;
-use crate::backend::cuda::Timing;
 use crate::backend::cuda::crt::{CrtClass, CrtKey, CrtRun, CrtShape};
 use crate::backend::cuda::feed::Feed;
 use crate::backend::cuda::plan::Tuning;
@@ -41,7 +40,12 @@ impl RsaBackend for Cuda {
     }
 
     fn compute(&self, items: Items<'_>) -> Result<(), Error> {
-        self.compute_timed(items).map(|_| ())
+        match items.batch.class.is_private {
+            true => private_ops(self, items, |kernels, shape, runs, feed, items| {
+                self.run_crt(kernels, shape, runs, feed, items)
+            }),
+            false => public_ops(self, items),
+        }
     }
 
     fn engine(&self) -> HostEngine<'_> {
@@ -72,30 +76,14 @@ impl Cuda {
             (None, None) => self.prepare(class.n_width),
         }
     }
-
-    /// Computes as [`compute`](RsaBackend::compute) and returns the time of the kernels, for
-    /// measurements. It is zero for keys without CRT kernels, and for public operations on the host.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`compute`](RsaBackend::compute).
-    pub fn compute_timed(&self, items: Items<'_>) -> Result<Timing, Error> {
-        match items.batch.class.is_private {
-            true => private_ops(self, items, |kernels, shape, runs, feed, items| {
-                self.run_crt(kernels, shape, runs, feed, items)
-            }),
-            false => public_ops(self, items),
-        }
-    }
 }
 
 /// Runs public operations on devices, or on the host without kernels for them.
-fn public_ops(cuda: &Cuda, items: Items<'_>) -> Result<Timing, Error> {
+fn public_ops(cuda: &Cuda, items: Items<'_>) -> Result<(), Error> {
     let class = &items.batch.class;
     let exponent_bits = class.exponent().bits();
     if exponent_bits > MAX_EXPONENT_BITS || !cuda.has_kernel(class.n_width) {
-        cuda.host().compute(items)?;
-        return Ok(Timing::default());
+        return cuda.host().compute(items);
     }
     let feed = ItemFeed::new(cuda, items.batch);
     cuda.run_powers(exponent_bits, Tuning::default(), &feed, items)
@@ -112,24 +100,23 @@ fn private_ops(
         &[CrtRun<'_>],
         &ItemFeed<'_>,
         Items<'_>,
-    ) -> Result<Timing, Error>,
-) -> Result<Timing, Error> {
+    ) -> Result<(), Error>,
+) -> Result<(), Error> {
     let batch = items.batch;
     if let Some((kernels, shape)) = crt_kernels(cuda, &batch.class) {
         let runs: Vec<_> = runs(batch.keys).map(crt_run).collect();
         let feed = ItemFeed::new(cuda, batch);
-        let timing = run_crt(kernels, shape, &runs, &feed, items.reborrow());
+        let result = run_crt(kernels, shape, &runs, &feed, items.reborrow());
         if feed.has_fault.into_inner() {
             renew_records(&items);
         }
-        if timing.is_ok() || crt_kernels(cuda, &batch.class).is_some() {
-            return timing;
+        if result.is_ok() || crt_kernels(cuda, &batch.class).is_some() {
+            return result;
         }
     }
     let mut parts = items.chunks(MAX_ITEMS_THROUGH_HOST);
     let exponentiate = |powers: SecretPowers<'_>| cuda.exponentiate(powers);
-    parts.try_for_each(|part| private_op::compute(cuda.engine().0, &exponentiate, part))?;
-    Ok(Timing::default())
+    parts.try_for_each(|part| private_op::compute(cuda.engine().0, &exponentiate, part))
 }
 
 /// The kernels for keys that stay on the devices, and the shape of these keys. `None` for other

@@ -12,7 +12,7 @@ use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd};
 
 use super::super::family::{self, Entry, Grid};
-use super::super::plan::{EntryPoint, Tuning};
+use super::super::plan::Tuning;
 use super::super::powers::PowerJob;
 use super::super::runtime::device::Device;
 use super::super::runtime::launch::Loaded;
@@ -144,15 +144,16 @@ impl Measurement<'_> {
         let batch = self.operands.batch(self.count);
         let mut out = self.operands.zeros(self.count);
         let tuning = Tuning {
-            entry_point: Some(EntryPoint(self.entry)),
+            entry_point: Some(self.entry),
             window: Some(self.window()),
             single_launch: true,
         };
         let started = Instant::now();
         let job = PowerJob::new(self.cuda, exponent_bits, tuning, &batch[..]);
-        let timing = self.cuda.devices.run_on(self.device, &job, &mut out[..])?;
-        let besides = started.elapsed().saturating_sub(timing.kernel);
-        Ok([timing.kernel, besides])
+        self.device.take_timing();
+        self.cuda.devices.run_on(self.device, &job, &mut out[..])?;
+        let kernel = self.device.take_timing().kernel;
+        Ok([kernel, started.elapsed().saturating_sub(kernel)])
     }
 }
 

@@ -5,7 +5,9 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::mem;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use core::time::Duration;
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError, RwLockReadGuard};
 
 use batch_modexp_core::{DeviceFault, Error};
@@ -15,7 +17,6 @@ use super::lock;
 use super::module::{Cache, Image, Kernel};
 use super::probe::{Costs, DeviceInfo, fault_of, name_of};
 use super::records::{Calls, RecordKind, RecordTable, TableInUse};
-use super::shares::Worker;
 use super::slot::Slot;
 
 /// The maximum number of slots of a call: two for each of the two threads that drive the device.
@@ -29,6 +30,19 @@ pub(super) const SLOTS_OF_CALL: usize = 4;
 /// signatures under way, and at times more (docs/performance.md, "At a steady rate").
 const SLOTS: usize = 16;
 
+/// The cost of batches on the devices.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Timing {
+    /// The time from the start of the first kernel to the end of the last one, by the device's
+    /// clock, summed over all chunks. Chunks that overlap count in full each, and so do waits between
+    /// the kernels of a chunk.
+    pub kernel: Duration,
+    /// The number of chunks. Those of private operations with CRT have three or four launches,
+    /// others one.
+    pub chunks: u32,
+}
+
 pub(crate) struct Device {
     info: DeviceInfo,
     context: Arc<CudaContext>,
@@ -40,6 +54,7 @@ pub(crate) struct Device {
     records: Mutex<BTreeMap<RecordKind, Arc<RecordTable>>>,
     /// The error that made the device unusable.
     lost: OnceLock<String>,
+    timing: Mutex<Timing>,
 }
 
 impl Device {
@@ -62,6 +77,7 @@ impl Device {
             slots,
             records: Mutex::default(),
             lost: OnceLock::new(),
+            timing: Mutex::default(),
         })
     }
 
@@ -92,6 +108,18 @@ impl Device {
         self.info.set_costs(costs);
     }
 
+    /// Counts a chunk and the time of its kernels.
+    pub(super) fn add_timing(&self, kernel: Duration) {
+        let mut timing = lock(&self.timing);
+        timing.kernel += kernel;
+        timing.chunks += 1;
+    }
+
+    /// The cost of all chunks since the last call of this function.
+    pub(crate) fn take_timing(&self) -> Timing {
+        mem::take(&mut *lock(&self.timing))
+    }
+
     /// The driver's name for the error that made this device unusable.
     pub(crate) fn lost(&self) -> Option<&str> {
         self.lost.get().map(String::as_str)
@@ -120,13 +148,6 @@ impl Device {
             device: self.info.ordinal(),
             fault,
         }
-    }
-}
-
-/// A device with its estimated time for a part of a batch.
-impl Worker for (&Device, f64) {
-    fn check(&self) -> Result<(), Error> {
-        self.0.check_lost()
     }
 }
 
@@ -210,7 +231,7 @@ impl SlotsInUse<'_> {
 
 impl Drop for SlotsInUse<'_> {
     fn drop(&mut self) {
-        let mut slots = core::mem::take(&mut self.slots);
+        let mut slots = mem::take(&mut self.slots);
         slots.iter_mut().for_each(Slot::abandon);
         self.device.slots.release(slots);
     }

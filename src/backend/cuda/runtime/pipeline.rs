@@ -6,7 +6,6 @@ mod turns;
 use alloc::vec::Vec;
 use core::mem;
 use core::ops::Range;
-use core::time::Duration;
 use std::process;
 use std::sync::Mutex;
 
@@ -79,26 +78,6 @@ impl<E> From<DriverError> for Stop<E> {
     }
 }
 
-/// The cost of a batch on the devices.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
-pub struct Timing {
-    /// The time from the start of the first kernel to the end of the last one, by the device's
-    /// clock, summed over all chunks. Chunks that overlap count in full each, and so do waits between
-    /// the kernels of a chunk.
-    pub kernel: Duration,
-    /// The number of chunks. Those of private operations with CRT have three or four launches,
-    /// others one.
-    pub chunks: u32,
-}
-
-impl core::ops::AddAssign for Timing {
-    fn add_assign(&mut self, other: Self) {
-        self.kernel += other.kernel;
-        self.chunks += other.chunks;
-    }
-}
-
 /// The devices of a backend.
 #[derive(Debug)]
 pub(crate) struct Devices {
@@ -158,7 +137,7 @@ impl Devices {
         &self,
         job: &J,
         output: O,
-    ) -> Result<Timing, J::Error> {
+    ) -> Result<(), J::Error> {
         let forecast = |device: &&Device, count| job.forecast(device.info(), count);
         let devices = with_times(self.iter(), output.len(), forecast);
         self.run_with(job, &devices, output)
@@ -181,7 +160,7 @@ impl Devices {
         device: &Device,
         job: &J,
         output: O,
-    ) -> Result<Timing, J::Error> {
+    ) -> Result<(), J::Error> {
         self.run_with(job, &[(device, 1.0)], output)
     }
 
@@ -191,16 +170,13 @@ impl Devices {
         job: &J,
         devices: &[(&Device, f64)],
         output: O,
-    ) -> Result<Timing, J::Error> {
+    ) -> Result<(), J::Error> {
         self.check()?;
+        let check = |(device, _): &(&Device, _)| device.check_lost();
         let speed = |(_, time): &(_, f64)| 1.0 / time;
-        let mut sum = Timing::default();
-        run_on_all(devices, speed, output, |&(device, _), share| {
-            run_share(job, device, &share)
-        })?
-        .into_iter()
-        .for_each(|timing| sum += timing);
-        Ok(sum)
+        run_on_all(devices, check, speed, output, |&(device, _), share| {
+            run_share(job, device, share)
+        })
     }
 }
 

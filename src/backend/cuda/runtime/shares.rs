@@ -36,12 +36,6 @@ impl<P: Send> Destination for &mut [P] {
     }
 }
 
-/// A taker of shares of a batch.
-pub(super) trait Worker: Sync {
-    /// An error if the worker is lost. A lost worker gets no more shares.
-    fn check(&self) -> Result<(), Error>;
-}
-
 /// The lengths of the chunks of a share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChunkLens {
@@ -86,68 +80,17 @@ pub(super) struct Piece<O> {
     pub(super) output: O,
 }
 
-impl<O: Destination> Piece<O> {
-    /// The first `len` instances, and the rest.
-    fn split_at(self, len: usize) -> (Self, Self) {
-        let Self { range, output } = self;
-        let (head, tail) = output.split_at(len);
-        let middle = range.start + len;
-        let piece = |range, output| Piece { range, output };
-        (
-            piece(range.start..middle, head),
-            piece(middle..range.end, tail),
-        )
-    }
-}
-
-/// The remaining instances of a batch.
-struct Queue<O> {
-    /// For each worker the pieces of its share, last first.
-    pieces: Mutex<Vec<Vec<Piece<O>>>>,
-}
-
-impl<O: Destination> Queue<O> {
-    fn new(output: O) -> Self {
-        let range = 0..output.len();
-        Self {
-            pieces: Mutex::new(Vec::from([Vec::from([Piece { range, output }])])),
-        }
-    }
-
-    /// Distributes all remaining instances again. Returns each worker with a share, and its length.
-    fn distribute(&self, speeds: &[f64]) -> Vec<(usize, usize)> {
-        let mut workers = lock(&self.pieces);
-        let mut pieces: Vec<_> = workers.drain(..).flatten().collect();
-        pieces.sort_unstable_by_key(|piece| piece.range.start);
-        workers.resize_with(speeds.len(), Vec::new);
-        for mut piece in pieces {
-            for (worker, share) in shares(piece.range.clone(), speeds, GRANULARITY) {
-                let (head, tail) = piece.split_at(share.len());
-                workers[worker].insert(0, head);
-                piece = tail;
-            }
-        }
-        let lens = workers.iter().map(|pieces| left(pieces)).enumerate();
-        lens.filter(|(_, len)| *len > 0).collect()
-    }
-
-    fn is_empty(&self) -> bool {
-        lock(&self.pieces).iter().all(Vec::is_empty)
-    }
-
-    fn clear(&self) {
-        lock(&self.pieces).iter_mut().for_each(Vec::clear);
-    }
-}
-
-/// The number of instances in some pieces.
-fn left<O>(pieces: &[Piece<O>]) -> usize {
-    pieces.iter().map(|piece| piece.range.len()).sum()
+/// The instances of a batch that nobody has taken, or that were returned.
+struct Remaining<O> {
+    /// In any order. The next one is the last.
+    pieces: Vec<Piece<O>>,
+    /// For each worker the number of instances in its share. The sum is that of the pieces.
+    left: Vec<usize>,
 }
 
 /// A worker's access to the batch.
 pub(super) struct Share<'q, O> {
-    queue: &'q Queue<O>,
+    remaining: &'q Mutex<Remaining<O>>,
     worker: usize,
     /// The initial number of instances in the share.
     len: usize,
@@ -159,89 +102,99 @@ impl<O: Destination> Share<'_, O> {
         self.len
     }
 
-    /// Takes the next chunk. `None` if there is none.
+    /// Takes the next chunk: of the worker's share, or else half of the largest share. `None` if
+    /// there is none.
     pub(super) fn next(&self, lens: ChunkLens) -> Option<Piece<O>> {
-        let mut workers = lock(&self.queue.pieces);
-        if let Some(piece) = workers[self.worker].pop() {
-            let len = lens.first_of(piece.range.len());
-            let (head, tail) = piece.split_at(len);
-            if !tail.range.is_empty() {
-                workers[self.worker].push(tail);
+        let mut remaining = lock(self.remaining);
+        let Remaining { pieces, left } = &mut *remaining;
+        let (share, len) = match left[self.worker] {
+            0 => {
+                let (share, &len) = left.iter().enumerate().max_by_key(|(_, len)| **len)?;
+                let half = len.div_ceil(2).next_multiple_of(lens.per_block);
+                (share, half.min(lens.most.max(1)))
             }
-            return Some(head);
+            len => (self.worker, lens.first_of(len)),
+        };
+        let Piece { range, output } = pieces.pop()?;
+        let len = len.min(left[share]).min(range.len());
+        left[share] -= len;
+        let (head, tail) = output.split_at(len);
+        let middle = range.start + len;
+        let piece = |range, output| Piece { range, output };
+        if middle < range.end {
+            pieces.push(piece(middle..range.end, tail));
         }
-        let slowest = workers.iter_mut().max_by_key(|pieces| left(pieces))?;
-        // The piece that its owner would take last.
-        let piece = (!slowest.is_empty()).then(|| slowest.remove(0))?;
-        let half = piece.range.len().div_ceil(2);
-        let half = half.next_multiple_of(lens.per_block);
-        let len = half.min(lens.most.max(1)).min(piece.range.len());
-        let start = piece.range.len() - len;
-        let (head, tail) = piece.split_at(start);
-        if !head.range.is_empty() {
-            slowest.insert(0, head);
-        }
-        Some(tail)
+        Some(piece(range.start..middle, head))
     }
 
     /// Whether no share has instances left.
     pub(super) fn is_taken(&self) -> bool {
-        self.queue.is_empty()
+        lock(self.remaining).pieces.is_empty()
     }
 
     /// Returns a piece that the worker could not finish.
     pub(super) fn give_back(&self, piece: Piece<O>) {
-        lock(&self.queue.pieces)[self.worker].push(piece);
+        let mut remaining = lock(self.remaining);
+        remaining.left[self.worker] += piece.range.len();
+        remaining.pieces.push(piece);
     }
 }
 
 /// Runs `work` for each worker, on a thread of its own, with a share in proportion to `speed`.
-/// Workers with speed 0 get no share.
+/// Workers with speed 0 get no share, nor do lost ones, for which `check` returns an error.
 ///
 /// If a worker is lost, or has no thread, the others take the pieces that it returned or had not
 /// taken. Any other error, or the loss of the last worker, ends the batch once all have ended.
-pub(super) fn run_on_all<W: Worker, O: Destination, R: Send, E: From<Error> + Send>(
+pub(super) fn run_on_all<W: Sync, O: Destination, E: From<Error> + Send>(
     workers: &[W],
+    check: impl Fn(&W) -> Result<(), Error> + Sync,
     speed: impl Fn(&W) -> f64,
     output: O,
-    work: impl Fn(&W, Share<'_, O>) -> Result<R, E> + Sync,
-) -> Result<Vec<R>, E> {
-    let queue = Queue::new(output);
-    let mut results = Vec::new();
-    while !queue.is_empty() {
-        let usable: Vec<&W> = workers.iter().filter(|w| w.check().is_ok()).collect();
+    work: impl Fn(&W, &Share<'_, O>) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    let mut len = output.len();
+    let range = 0..len;
+    let remaining = Mutex::new(Remaining {
+        pieces: Vec::from([Piece { range, output }]),
+        left: Vec::new(),
+    });
+    while len > 0 {
+        let usable: Vec<&W> = workers.iter().filter(|w| check(w).is_ok()).collect();
         if usable.is_empty() {
-            workers.iter().try_for_each(Worker::check)?;
+            workers.iter().try_for_each(&check)?;
         }
         let speeds: Vec<f64> = usable.iter().map(|worker| speed(worker)).collect();
-        let busy = queue.distribute(&speeds);
-        if busy.is_empty() {
-            break;
-        }
-        let done = on_each(&busy, |&(worker, len)| {
-            let queue = &queue;
-            let share = Share { queue, worker, len };
-            let result = work(usable[worker], share);
-            // Asked once: the worker may be lost later, by another batch.
-            let is_lost = result.is_err() && usable[worker].check().is_err();
-            if result.is_err() && !is_lost {
-                // Stop the other workers.
-                queue.clear();
+        let left = shares(len, &speeds, GRANULARITY);
+        lock(&remaining).left.clone_from(&left);
+        let busy = left.into_iter().enumerate().filter(|(_, len)| *len > 0);
+        let done = on_each(&busy.collect::<Vec<_>>(), |&(worker, len)| {
+            let remaining = &remaining;
+            let share = Share {
+                remaining,
+                worker,
+                len,
+            };
+            let result = work(usable[worker], &share);
+            if result.is_err() && check(usable[worker]).is_err() {
+                // The others take over, or the next round.
+                return Ok(());
             }
-            (is_lost, result)
+            if result.is_err() {
+                // Stop the other workers.
+                let mut remaining = lock(remaining);
+                remaining.pieces.clear();
+                remaining.left.fill(0);
+            }
+            result
         });
         if done.is_empty() {
             return Err(Error::ThreadPool { threads: 1 }.into());
         }
-        for (is_lost, result) in done {
-            match result {
-                Ok(result) => results.push(result),
-                Err(_) if is_lost => {}
-                Err(error) => return Err(error),
-            }
-        }
+        done.into_iter().collect::<Result<(), E>>()?;
+        let pieces = &lock(&remaining).pieces;
+        len = pieces.iter().map(|piece| piece.range.len()).sum();
     }
-    Ok(results)
+    Ok(())
 }
 
 /// Runs `work` for each item, on a thread of its own, except for items whose thread the operating
@@ -267,27 +220,26 @@ fn on_each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<
     })
 }
 
-/// Splits `range` into one part for each worker, in proportion to its speed, in whole blocks.
-/// Workers with an empty part are left out.
-fn shares(range: Range<usize>, speeds: &[f64], granularity: usize) -> Vec<(usize, Range<usize>)> {
+/// Splits `len` instances into one share for each worker, in proportion to its speed, in whole
+/// blocks.
+fn shares(len: usize, speeds: &[f64], granularity: usize) -> Vec<usize> {
     let total: f64 = speeds.iter().sum();
     let Some(last) = speeds.iter().rposition(|&speed| speed > 0.0) else {
         panic!("no worker has any speed");
     };
-    let len = range.len();
-    let mut shares = Vec::new();
     let (mut start, mut sum) = (0, 0.0);
-    for (worker, speed) in speeds.iter().enumerate().take(last + 1) {
+    let share = |(worker, &speed): (usize, &f64)| {
         sum += speed;
-        let end = (len as f64 * sum / total) as usize;
-        let end = end.next_multiple_of(granularity).min(len);
-        let end = if worker == last { len } else { end };
-        if start < end && *speed > 0.0 {
-            shares.push((worker, range.start + start..range.start + end));
-            start = end;
-        }
-    }
-    shares
+        let end = match worker < last {
+            true => ((len as f64 * sum / total) as usize).next_multiple_of(granularity),
+            false => len,
+        };
+        // A worker without speed has no instances even if rounding would give it some.
+        let share = end.min(len).saturating_sub(start) * usize::from(speed > 0.0);
+        start += share;
+        share
+    };
+    speeds.iter().enumerate().map(share).collect()
 }
 
 #[cfg(test)]

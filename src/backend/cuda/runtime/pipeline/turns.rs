@@ -12,7 +12,7 @@ use cudarc::driver::sys::CUresult;
 use super::super::device::{Device, SLOTS_OF_CALL};
 use super::super::shares::{Piece, Share};
 use super::super::slot::Slot;
-use super::{ChunkLens, Destination, Job, Stop, Timing};
+use super::{ChunkLens, Destination, Job, Stop};
 
 /// Computes a share on one device.
 ///
@@ -23,7 +23,7 @@ pub(super) fn run_share<O: Destination, J: Job<O>>(
     job: &J,
     device: &Device,
     share: &Share<'_, O>,
-) -> Result<Timing, J::Error> {
+) -> Result<(), J::Error> {
     let call = device.call();
     let (prepared, lens) = job.prepare(&call, share.len().saturating_mul(call.calls()))?;
     let mut in_use = call.slots(slots_for(share.len().div_ceil(lens.most.max(1))));
@@ -31,6 +31,7 @@ pub(super) fn run_share<O: Destination, J: Job<O>>(
     let has_many = share.len() > lens.most;
     let sending = Sending {
         job,
+        device,
         share,
         prepared: &prepared,
         lens,
@@ -49,9 +50,7 @@ pub(super) fn run_share<O: Destination, J: Job<O>>(
                 // If the operating system refuses a thread, this one has passed all chunks.
                 let Ok(other) = other else { return this };
                 let other = other.join().unwrap_or_else(|panic| resume_unwind(panic));
-                let mut timing = this?;
-                timing += other?;
-                Ok(timing)
+                this.and(other)
             })
         }
     };
@@ -86,6 +85,7 @@ type UnderWay<C, O> = (C, Piece<O>);
 /// A share on its way through a device.
 struct Sending<'a, O: Destination, J: Job<O>> {
     job: &'a J,
+    device: &'a Device,
     share: &'a Share<'a, O>,
     prepared: &'a J::Share,
     lens: ChunkLens,
@@ -100,7 +100,7 @@ struct Sending<'a, O: Destination, J: Job<O>> {
 
 impl<O: Destination, J: Job<O>> Sending<'_, O, J> {
     /// Passes chunks through some slots in turn, until none is left or a thread stops.
-    fn drive(&self, slots: &mut [Slot]) -> Result<Timing, Stop<J::Error>> {
+    fn drive(&self, slots: &mut [Slot]) -> Result<(), Stop<J::Error>> {
         Slot::share_chain(slots);
         let mut under_way: Vec<_> = slots.iter().map(|_| None).collect();
         let result = self.in_turn(slots, &mut under_way);
@@ -117,8 +117,7 @@ impl<O: Destination, J: Job<O>> Sending<'_, O, J> {
         &self,
         slots: &mut [Slot],
         under_way: &mut [Option<UnderWay<J::Chunk, O>>],
-    ) -> Result<Timing, Stop<J::Error>> {
-        let mut timing = Timing::default();
+    ) -> Result<(), Stop<J::Error>> {
         let mut has_ended = false;
         for turn in (0..slots.len()).cycle() {
             let slot = &mut slots[turn];
@@ -126,7 +125,7 @@ impl<O: Destination, J: Job<O>> Sending<'_, O, J> {
             if let Some((kept, piece)) = under_way[turn].take() {
                 match slot.finish(self.sleeps) {
                     Ok((results, kernel)) => {
-                        timing += Timing { kernel, chunks: 1 };
+                        self.device.add_timing(kernel);
                         finished = Some((results, kept, piece));
                     }
                     Err(error) => {
@@ -154,8 +153,7 @@ impl<O: Destination, J: Job<O>> Sending<'_, O, J> {
                 slots.iter_mut().try_for_each(Slot::wipe_input)?;
             }
         }
-        slots.iter_mut().try_for_each(Slot::settle)?;
-        Ok(timing)
+        Ok(slots.iter_mut().try_for_each(Slot::settle)?)
     }
 
     /// Submits the next chunk in a free slot. Returns whether there was one.

@@ -61,7 +61,7 @@ impl FailingWorker {
     }
 }
 
-impl Worker for FailingWorker {
+impl FailingWorker {
     fn check(&self) -> Result<(), Error> {
         match self.is_lost.load(Ordering::Relaxed) {
             true => Err(LOST),
@@ -72,10 +72,14 @@ impl Worker for FailingWorker {
 
 fn run(workers: &[FailingWorker], places: &mut [f64]) -> Result<usize, Error> {
     let len = places.len();
-    let work = |worker: &FailingWorker, share: Share<'_, &mut [f64]>| worker.work(&share, 512);
-    let done = run_on_all(workers, |w| w.speed, places, work);
+    let done = AtomicUsize::new(0);
+    let work = |worker: &FailingWorker, share: &Share<'_, &mut [f64]>| {
+        done.fetch_add(worker.work(share, 512)?, Ordering::Relaxed);
+        Ok::<_, Error>(())
+    };
+    run_on_all(workers, FailingWorker::check, |w| w.speed, places, work)?;
     // Results of a lost worker are not counted.
-    let done: usize = done?.into_iter().sum();
+    let done = done.into_inner();
     assert!(done <= len);
     Ok(done)
 }
@@ -93,16 +97,21 @@ fn an_empty_batch_succeeds() {
 fn everybody_gets_a_share_by_speed() {
     let workers = [3.0, 1.0].map(|speed| FailingWorker::new(ALWAYS, speed));
     let mut places = [0.0; 4096];
-    let lens = run_on_all(
+    let lens = Mutex::new(Vec::new());
+    let done = run_on_all(
         &workers,
+        FailingWorker::check,
         |w| w.speed,
         &mut places[..],
         |worker, share| {
-            let len = share.len();
-            worker.work(&share, 512).map(|_| len)
+            lock(&lens).push((worker.speed, share.len()));
+            worker.work(share, 512).map(|_| ())
         },
     );
-    assert_eq!(lens, Ok(Vec::from([3072, 1024])));
+    assert_eq!(done, Ok(()));
+    let mut lens = lens.into_inner().unwrap();
+    lens.sort_by(|a, b| a.0.total_cmp(&b.0));
+    assert_eq!(lens, [(1.0, 1024), (3.0, 3072)]);
     assert!(places.iter().all(|&place| place > 0.0));
 }
 
@@ -112,8 +121,10 @@ fn nobody_waits_for_a_slow_one() {
     let workers = [1.0, 2.0].map(|speed| FailingWorker::new(ALWAYS, speed));
     let is_done = AtomicBool::new(false);
     let mut places = [0.0; 4096];
+    let counts = [0; 2].map(AtomicUsize::new);
     let done = run_on_all(
         &workers,
+        FailingWorker::check,
         |_| 1.0,
         &mut places[..],
         |worker, share| {
@@ -122,12 +133,14 @@ fn nobody_waits_for_a_slow_one() {
                     thread::yield_now();
                 }
             }
-            let count = worker.work(&share, 512);
+            let count = worker.work(share, 512);
             is_done.store(true, Ordering::Release);
-            count
+            counts[worker.speed as usize - 1].store(count?, Ordering::Relaxed);
+            Ok::<_, Error>(())
         },
     );
-    assert_eq!(done, Ok(Vec::from([0, 4096])));
+    assert_eq!(done, Ok(()));
+    assert_eq!(counts.map(AtomicUsize::into_inner), [0, 4096]);
     assert!(places.iter().all(|&place| place == 2.0));
 }
 
@@ -194,12 +207,13 @@ fn other_errors_end_the_batch() {
     let mut places = [0.0; 3000];
     let done = run_on_all(
         &workers,
+        FailingWorker::check,
         |_| 1.0,
         &mut places[..],
         |_, share| {
             attempts.fetch_add(1, Ordering::Relaxed);
             share.next(at_most(100));
-            Err::<(), _>(OUT_OF_MEMORY)
+            Err(OUT_OF_MEMORY)
         },
     );
     assert_eq!(done, Err(OUT_OF_MEMORY));
@@ -216,38 +230,38 @@ fn a_single_share_leaves_a_pool_thread() {
     let workers = [FailingWorker::new(ALWAYS, 1.0)];
     let thread = || thread::current().id();
     let places = &mut [(); 10];
-    let on_this = |_: &FailingWorker, share: Share<'_, &mut [()]>| {
-        while share.next(at_most(4)).is_some() {}
-        Ok::<_, Error>(thread())
+    let mut is_on_caller = || {
+        let by = Mutex::new(None);
+        let on_this = |_: &FailingWorker, share: &Share<'_, &mut [()]>| {
+            while share.next(at_most(4)).is_some() {}
+            *lock(&by) = Some(thread());
+            Ok::<_, Error>(())
+        };
+        run_on_all(
+            &workers,
+            FailingWorker::check,
+            |_| 1.0,
+            &mut places[..],
+            on_this,
+        )
+        .unwrap();
+        by.into_inner().unwrap().unwrap() == thread()
     };
-    let inside = pool.install(|| {
-        let done = run_on_all(&workers, |_| 1.0, &mut places[..], on_this);
-        done.unwrap()[0] != thread()
-    });
-    assert!(inside);
-    let outside = run_on_all(&workers, |_| 1.0, &mut places[..], on_this);
-    assert_eq!(outside, Ok(Vec::from([thread()])));
+    assert!(!pool.install(&mut is_on_caller));
+    assert!(is_on_caller());
 }
 
 #[test]
 fn shares_are_in_proportion_and_leave_nothing_out() {
-    assert_eq!(shares(0..100, &[1.0], 64), [(0, 0..100)]);
-    assert_eq!(
-        shares(5..1005, &[3.0, 1.0], 8),
-        [(0, 5..757), (1, 757..1005)]
-    );
-    assert_eq!(shares(0..10, &[1.0, 1.0, 1.0], 64), [(0, 0..10)]);
-    assert_eq!(shares(0..10, &[0.0, 1.0, 0.0], 4), [(1, 0..10)]);
+    assert_eq!(shares(100, &[1.0], 64), [100]);
+    assert_eq!(shares(1000, &[3.0, 1.0], 8), [752, 248]);
+    assert_eq!(shares(10, &[1.0, 1.0, 1.0], 64), [10, 0, 0]);
+    assert_eq!(shares(10, &[0.0, 1.0, 0.0], 4), [0, 10, 0]);
     for len in 1..300 {
-        let shares = shares(0..len, &[1.0, 2.5, 0.0, 0.3], 16);
-        assert_eq!(shares[0].1.start, 0);
-        assert_eq!(shares[shares.len() - 1].1.end, len);
-        assert!(shares.iter().all(|share| share.0 != 2));
-        assert!(
-            shares
-                .windows(2)
-                .all(|pair| pair[0].1.end == pair[1].1.start)
-        );
+        let shares = shares(len, &[1.0, 2.5, 0.0, 0.3], 16);
+        assert_eq!(shares.len(), 4);
+        assert_eq!(shares.iter().sum::<usize>(), len);
+        assert_eq!(shares[2], 0);
     }
 }
 
