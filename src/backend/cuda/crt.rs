@@ -5,7 +5,6 @@
 
 use alloc::vec::Vec;
 use core::ops::Range;
-use std::sync::Mutex;
 
 use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
@@ -22,7 +21,6 @@ use super::plan::{self, Plan};
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::places;
-use super::runtime::lock;
 use super::runtime::pipeline::{ChunkLens, Destination, Job, Stop};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::records::{Residence, TableInUse};
@@ -53,6 +51,12 @@ const PART_FOR_RECOMBINING: usize = 16;
 
 /// The same for blinded items, whose short launches blind and recombine.
 const PART_FOR_BLINDING_TOO: usize = 5;
+
+/// The fewest and the most items that a thread opens at a time.
+///
+/// Small enough that each thread gets some, and that none finishes its last items late. Large
+/// enough to fill SIMD vectors, and to make the overhead of a part negligible.
+const OPENED_AT_A_TIME: [usize; 2] = [16, 128];
 
 impl Cuda {
     /// Computes the items of all `runs` with the kernels of a [class](Self::crt_class) that accepts
@@ -132,9 +136,8 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
     fn prepare(&self, call: &Call<'_>, count: usize) -> Result<(Share, ChunkLens), F::Error> {
         let device = call.device();
         let (class, exponent_bits) = (&self.class, self.shape.exponent_bits);
-        let Some(plan) = Plan::of_halves(class, exponent_bits, count, device.info()) else {
-            unreachable!("a device without a forecast has no share");
-        };
+        let plan = Plan::of_halves(class, exponent_bits, count, device.info());
+        let plan = plan.expect("a device with a share has a kernel");
         let table = call.table(class.records());
         let key_indices = self.key_indices(&table);
         let key_indices = key_indices.map_err(|error| device.fault(error))?;
@@ -183,7 +186,6 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         share: &Share,
         chunk: &Range<usize>,
         slot: &mut Slot,
-        submitting: &Mutex<()>,
     ) -> Result<Self::Chunk, Stop<F::Error>> {
         let operands = match self.feed.feed.is_blinded() {
             false => Operands::Same,
@@ -197,11 +199,6 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
             operands,
         };
         let work = share.kernels.exponentiate(&what);
-        let _alone = lock(submitting);
-        let len = self.part_len(chunk.len());
-        let parts = self.feed.open(chunk, len, operands == Operands::Given);
-        let parts = parts.map_err(Stop::Batch)?;
-        let fill = |input: &mut [u64]| self.fill(share, chunk, &parts, &work, input);
         #[cfg(test)]
         if let Some(injection) = self.tampering.injection.cloned() {
             let chunk = chunk.clone();
@@ -209,21 +206,15 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
                 injection(&chunk, point);
             }));
         }
-        slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
-        Ok(parts)
+        let (blinds, loaded) = (operands == Operands::Given, &share.loaded);
+        let write_indices = |input: &mut [u64]| self.write_indices(share, chunk, &work, input);
+        self.feed
+            .submit(chunk, blinds, &work, loaded, slot, write_indices)
     }
 
-    fn take(
-        &self,
-        _: &Share,
-        parts: Self::Chunk,
-        chunk: &Range<usize>,
-        words: &mut [u64],
-        output: O,
-    ) {
+    fn take(&self, _: &Share, parts: Self::Chunk, _: &Range<usize>, words: &mut [u64], output: O) {
         let read = |_, _: [&_; 2], words: &_, result: &mut _| copy_out(words, result);
-        let len = self.part_len(chunk.len());
-        self.feed.take(parts, len, words, output, read);
+        self.feed.take(parts, words, output, read);
     }
 }
 
@@ -244,23 +235,11 @@ impl<'a, F> CrtBatch<'a, F> {
                 feed,
                 threads: cuda.host_pool(),
                 limbs: (shape.n_bits / Limb::BITS) as usize,
+                part: OPENED_AT_A_TIME,
             },
             #[cfg(test)]
             tampering: Tampering::default(),
         }
-    }
-
-    /// Items that a thread opens at a time.
-    ///
-    /// Small enough that each thread gets some, and that none finishes its last items late. Large
-    /// enough to fill SIMD vectors, and to make the overhead of a part negligible.
-    fn part_len(&self, count: usize) -> usize {
-        const FEWEST: usize = 16;
-        const MOST: usize = 128;
-        count
-            .div_ceil(self.feed.threads.count())
-            .clamp(FEWEST, MOST)
-            .next_multiple_of(8)
     }
 
     /// The indices of the keys in the table. Keys without a record get one.
@@ -280,22 +259,9 @@ impl<'a, F> CrtBatch<'a, F> {
         Ok(indices)
     }
 
-    /// Writes all of `input`: numbers and key indices.
-    fn fill<O>(
-        &self,
-        share: &Share,
-        chunk: &Range<usize>,
-        parts: &[F::Opened],
-        work: &Work,
-        input: &mut [u64],
-    ) where
-        F: Feed<O>,
-    {
-        let [first, second] = work.numbers;
-        let [first, second, indices] = places(input, [first, second, work.indices]);
-        let size = first.len() / chunk.len();
-        let len = self.part_len(chunk.len());
-        self.feed.copy(parts, len, [first, second], size);
+    /// Writes the key indices of a chunk.
+    fn write_indices(&self, share: &Share, chunk: &Range<usize>, work: &Work, input: &mut [u64]) {
+        let [indices] = places(input, [work.indices]);
         let runs = &share.key_indices;
         let mut runs = runs[runs.partition_point(|run| run.0 <= chunk.start)..]
             .iter()

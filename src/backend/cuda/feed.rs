@@ -10,7 +10,11 @@ use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::secret::Secret;
 use crypto_bigint::Limb;
 
-use super::runtime::pipeline::Destination;
+use super::family::Work;
+use super::runtime::launch::Loaded;
+use super::runtime::layout::places;
+use super::runtime::pipeline::{Destination, Stop};
+use super::runtime::slot::Slot;
 use super::words::{HostPool, NonTemporal};
 
 /// The caller of a batch: makes the numbers of items, and takes their results. Any thread may call
@@ -29,8 +33,10 @@ pub(crate) trait Feed<O>: Sync {
     }
 
     /// The moduli of some items, equally wide in the whole batch, each with the number of consecutive
-    /// items that have it.
-    fn moduli(&self, items: Range<usize>) -> Vec<(ModulusRef<'_>, usize)>;
+    /// items that have it. Only for exponentiations.
+    fn moduli(&self, _items: Range<usize>) -> Vec<(ModulusRef<'_>, usize)> {
+        Vec::new()
+    }
 
     /// Makes the numbers of some items, and blinds them if the batch is blinded and `blinds`.
     fn open(&self, items: Range<usize>, blinds: bool) -> Result<Self::Opened, Self::Error>;
@@ -49,23 +55,55 @@ pub(super) struct Feeding<'a, F: ?Sized> {
     pub(super) threads: HostPool<'a>,
     /// Limbs in each result.
     pub(super) limbs: usize,
+    /// The fewest and the most items that a thread opens at a time, multiples of 8.
+    pub(super) part: [usize; 2],
 }
 
 /// Chunks of fewer items are copied by the thread that drives the device.
 const COPIED_BY_ONE_THREAD: usize = 1024;
 
 impl<F: ?Sized> Feeding<'_, F> {
-    /// Opens the items of a chunk on all threads, in parts of `len` items. The last part has the
-    /// rest.
+    /// Items of a chunk that a thread opens at a time: an equal part for each thread, within the
+    /// bounds. The last part has the rest.
+    fn part_len(&self, count: usize) -> usize {
+        let [fewest, most] = self.part;
+        let equal = count.div_ceil(self.threads.count());
+        equal.clamp(fewest, most).next_multiple_of(8)
+    }
+
+    /// Opens the items of a chunk on all threads, copies their numbers, and submits the chunk.
+    /// `rest` writes the other inputs.
+    pub(super) fn submit<O>(
+        &self,
+        chunk: &Range<usize>,
+        blinds: bool,
+        work: &Work,
+        loaded: &Loaded,
+        slot: &mut Slot,
+        rest: impl FnOnce(&mut [u64]),
+    ) -> Result<Vec<F::Opened>, Stop<F::Error>>
+    where
+        F: Feed<O>,
+    {
+        let parts = self.open(chunk, blinds).map_err(Stop::Batch)?;
+        let fill = |input: &mut [u64]| {
+            self.copy(&parts, places(input, work.numbers), chunk.len());
+            rest(input);
+        };
+        slot.submit(&work.layout, fill, &work.launches, loaded)?;
+        Ok(parts)
+    }
+
+    /// Opens the items of a chunk on all threads.
     pub(super) fn open<O>(
         &self,
         chunk: &Range<usize>,
-        len: usize,
         blinds: bool,
     ) -> Result<Vec<F::Opened>, F::Error>
     where
         F: Feed<O>,
     {
+        let len = self.part_len(chunk.len());
         let starts: Vec<_> = chunk.clone().step_by(len).collect();
         let threads = match F::IS_OPEN {
             true => HostPool(None),
@@ -75,22 +113,22 @@ impl<F: ?Sized> Feeding<'_, F> {
         threads.map_items(starts, open).into_iter().collect()
     }
 
-    /// Copies the numbers of a chunk, opened in parts of `len` items, to their places, with `size`
-    /// words for each number. A missing number has no words for any item.
+    /// Copies the numbers of the `count` items of a chunk to their places. A missing number has no
+    /// words for any item.
     pub(super) fn copy<O>(
         &self,
         parts: &[F::Opened],
-        len: usize,
         [firsts, seconds]: [&mut [u64]; 2],
-        size: usize,
+        count: usize,
     ) where
         F: Feed<O>,
     {
         // Waking threads takes longer than copying a few numbers.
-        let threads = match firsts.len() / size {
+        let threads = match count {
             0..COPIED_BY_ONE_THREAD => HostPool(None),
             _ => self.threads,
         };
+        let (len, size) = (self.part_len(count), firsts.len() / count);
         let mut seconds = seconds.chunks_mut(len * size);
         let places = firsts.chunks_mut(len * size);
         let places = places.map(|firsts| [firsts, seconds.next().unwrap_or_default()]);
@@ -109,39 +147,31 @@ impl<F: ?Sized> Feeding<'_, F> {
         });
     }
 
-    /// Passes the results of a chunk, opened in parts of `len` items, to the feed, on all threads,
-    /// and wipes the words.
+    /// Passes the results of a chunk to the feed, on all threads, and wipes the words.
     ///
     /// `words` has all of them. `read` makes a result from the words of an item, its index in the
     /// chunk, and its numbers.
     pub(super) fn take<O: Destination>(
         &self,
         parts: Vec<F::Opened>,
-        len: usize,
         words: &mut [u64],
         output: O,
         read: impl Fn(usize, [&[Limb]; 2], &[u64], &mut [Limb]) + Sync,
     ) where
         F: Feed<O>,
     {
+        let len = self.part_len(output.len());
         assert_eq!(parts.len(), output.len().div_ceil(len), "other parts");
         let size = words.len() / output.len().max(1);
-        let mut rest = Some(output);
-        let parts = parts.into_iter().zip(words.chunks_mut(len * size));
-        let shares = (0..)
-            .step_by(len)
-            .zip(parts)
-            .map(|(first, (numbers, words))| {
-                let output = rest.take().map(|rest| rest.split_at(words.len() / size));
-                let Some((output, others)) = output else {
-                    unreachable!("there are as many places as items");
-                };
-                rest = Some(others);
-                (first, numbers, words, output)
-            });
-        let shares: Vec<(_, _, &mut [u64], O)> = shares.collect();
-        self.threads
-            .each_item(shares, |(first, numbers, words, output)| {
+        let (mut shares, mut rest) = (Vec::with_capacity(parts.len()), output);
+        for (numbers, words) in parts.into_iter().zip(words.chunks_mut(len * size)) {
+            let (output, others) = rest.split_at(words.len() / size);
+            shares.push((shares.len() * len, numbers, words, output));
+            rest = others;
+        }
+        self.threads.each_item(
+            shares,
+            |(first, numbers, words, output): (_, _, &mut [_], O)| {
                 let mut results = Secret::new(vec![Limb::ZERO; output.len() * self.limbs]);
                 let items = results.chunks_exact_mut(self.limbs);
                 for (i, (result, words)) in items.zip(words.chunks_exact_mut(size)).enumerate() {
@@ -149,6 +179,7 @@ impl<F: ?Sized> Feeding<'_, F> {
                     words.fill(0);
                 }
                 self.feed.take(numbers, &results, output);
-            });
+            },
+        );
     }
 }

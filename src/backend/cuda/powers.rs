@@ -7,7 +7,6 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::iter::repeat_n;
 use core::ops::Range;
-use std::sync::Mutex;
 
 use batch_modexp_core::engine::{Engine as _, SecretPowers};
 use batch_modexp_core::monty::{ModulusRef, power_of_two};
@@ -18,13 +17,12 @@ use crypto_bigint::Limb;
 
 use super::Cuda;
 use super::family::modexp::{self, ModExpChunk};
-use super::family::{Entry, Grid, Work};
+use super::family::{Entry, Grid};
 use super::feed::{Feed, Feeding};
 use super::plan::{Plan, Tuning};
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::places;
-use super::runtime::lock;
 use super::runtime::pipeline::{ChunkLens, Destination, Job, Stop};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
@@ -32,7 +30,7 @@ use super::words::{HostPool, LIMBS_PER_WORD, NonTemporal, copy_out, write_indice
 
 /// Items that a thread opens at a time, few enough that each thread gets some of a chunk. With 128
 /// and 64, batches of 262,144 RSA-2048 verifications took 15 and 36 % longer on an H100.
-const OPENED_AT_A_TIME: usize = 256;
+pub(super) const OPENED_AT_A_TIME: usize = 256;
 
 /// Moduli whose records a thread writes at a time. Some need `R^2` of another width, which takes much
 /// longer than a copy.
@@ -94,6 +92,7 @@ impl<'a, F: ?Sized> PowerJob<'a, F> {
                 feed,
                 threads: cuda.host_pool(),
                 limbs: modulus.limbs.len(),
+                part: [OPENED_AT_A_TIME; 2],
             },
         }
     }
@@ -111,27 +110,6 @@ impl<'a, F: ?Sized> PowerJob<'a, F> {
             None => Plan::new(self.bits, exponent_bits, count, device, self.tuning),
             Some(kernel) => Plan::fastest([kernel].into_iter(), exponent_bits, count, device),
         }
-    }
-
-    /// Writes the inputs of a chunk: base and exponent of each item, a record for each modulus, and
-    /// for each item the index of its record.
-    fn fill<O>(
-        &self,
-        entry: &Entry,
-        moduli: &[(ModulusRef<'_>, usize)],
-        parts: &[F::Opened],
-        work: &Work,
-        input: &mut [u64],
-    ) where
-        F: Feed<O>,
-    {
-        let [base, exponent] = work.numbers;
-        let parts_of_input = [base, exponent, work.indices, work.records];
-        let [bases, exponents, indices, records] = places(input, parts_of_input);
-        let size = entry.words();
-        self.feed
-            .copy(parts, OPENED_AT_A_TIME, [bases, exponents], size);
-        write_moduli(entry, moduli, [indices, records], self.feed.threads);
     }
 
     /// Computes on the host an item that a family refuses.
@@ -164,9 +142,8 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
 
     /// A chunk fills half of the device.
     fn prepare(&self, call: &Call<'_>, count: usize) -> Result<(Share, ChunkLens), F::Error> {
-        let Some(plan) = self.plan(call.device().info(), count) else {
-            unreachable!("a device without a forecast has no share");
-        };
+        let plan = self.plan(call.device().info(), count);
+        let plan = plan.expect("a device with a share has a kernel");
         let mut loaded = Loaded::default();
         let grid = Grid::load(plan.entry, call.device(), &mut loaded)?;
         let per_block = plan.entry.image.instances_per_block;
@@ -187,7 +164,6 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
         share: &Share,
         chunk: &Range<usize>,
         slot: &mut Slot,
-        submitting: &Mutex<()>,
     ) -> Result<Self::Chunk, Stop<F::Error>> {
         let entry = share.grid.entry;
         let moduli = self.feed.feed.moduli(chunk.clone());
@@ -199,12 +175,13 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
             window: share.window,
         };
         let work = modexp::launch(share.grid, &what);
-        let _alone = lock(submitting);
-        let parts = self.feed.open(chunk, OPENED_AT_A_TIME, false);
-        let parts = parts.map_err(Stop::Batch)?;
-        let fill = |input: &mut [u64]| self.fill(entry, &moduli, &parts, &work, input);
-        slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
-        Ok(parts)
+        let write_moduli = |input: &mut [u64]| {
+            let places = places(input, [work.indices, work.records]);
+            write_moduli(entry, &moduli, places, self.feed.threads);
+        };
+        let loaded = &share.loaded;
+        self.feed
+            .submit(chunk, false, &work, loaded, slot, write_moduli)
     }
 
     fn take(
@@ -223,7 +200,7 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
             true => self.compute_on_host(items.start + item, numbers, power),
             false => copy_out(words, power),
         };
-        self.feed.take(parts, OPENED_AT_A_TIME, words, output, read);
+        self.feed.take(parts, words, output, read);
     }
 }
 

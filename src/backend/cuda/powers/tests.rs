@@ -1,9 +1,9 @@
 //! Tests of the parent module, with the feed of `Cuda::batch_mod_exp`.
 
-use super::super::family::{self, Operation};
+use super::super::family::{self, Operation, Work};
 use super::super::runtime::launch::{Argument, check_indices};
 use super::super::runtime::layout::{Layout, Part};
-use super::super::words::{COPIED_AT_A_TIME, copy_in};
+use super::super::words::copy_in;
 use super::*;
 use batch_modexp_core::ModExp;
 use crypto_bigint::modular::BoxedMontyParams;
@@ -39,6 +39,7 @@ fn job<'a>(
             feed: batch,
             threads,
             limbs: modulus.limbs.len(),
+            part: [OPENED_AT_A_TIME; 2],
         },
     }
 }
@@ -56,8 +57,11 @@ fn filled(job: &PowerJob<'_, Instances<'_>>, chunk: Range<usize>) -> (Work, Vec<
     };
     let work = modexp::launch(grid_of(entry), &what);
     let mut words = vec![u64::MAX; work.records.range().end];
-    let parts = job.feed.open(&chunk, OPENED_AT_A_TIME, false).unwrap();
-    job.fill(entry, &moduli, &parts, &work, &mut words);
+    let parts = job.feed.open(&chunk, false).unwrap();
+    let numbers = places(&mut words, work.numbers);
+    job.feed.copy(&parts, numbers, chunk.len());
+    let places = places(&mut words, [work.indices, work.records]);
+    write_moduli(entry, &moduli, places, job.feed.threads);
     (work, words)
 }
 
@@ -74,7 +78,7 @@ fn take(
         window: entry.family.best_window(1),
         loaded: Loaded::default(),
     };
-    let parts = job.feed.open(&items, OPENED_AT_A_TIME, false).unwrap();
+    let parts = job.feed.open(&items, false).unwrap();
     job.take(&share, parts, &items, words, out);
 }
 
@@ -195,7 +199,7 @@ fn refused_instances_are_computed_on_the_host() {
 #[test]
 fn every_place_is_filled() {
     let workers = batch_modexp_cpu::Workers::start(3.try_into().unwrap()).unwrap();
-    const PART: usize = COPIED_AT_A_TIME;
+    const PART: usize = OPENED_AT_A_TIME;
     let words = entry().words();
     let moduli: Vec<_> = (0..3 * PART as u64)
         .map(|i| params(2 * i + 3, 512))
@@ -272,6 +276,7 @@ fn entries_are_taken_as_operands() {
             feed: &entries,
             threads: HostPool(None),
             limbs: 1024 / Limb::BITS as usize,
+            part: [OPENED_AT_A_TIME; 2],
         },
     };
     let job = job.of_entries(kernel);
