@@ -172,14 +172,11 @@ fn entry(name: &str, module: &str, index: usize, shape: &Shape, operation: &Oper
         min_r2_bits,
         ..
     } = shape;
-    let times = shape.times.filter(|_| operation.window_table);
-    let times = times.map_or(String::from("None"), |[alone_ms, shared_ms]| {
-        format!("Some(BlockTimes {{ alone_ms: {alone_ms:?}, shared_ms: {shared_ms:?} }})")
-    });
-    let scratch_doubles = match operation.window_table {
-        true => shape.scratch_doubles,
-        false => 0,
+    let (scratch_doubles, times) = match operation.window_table {
+        true => (shape.scratch_doubles, shape.times.unwrap_or_default()),
+        false => (0, [0.0; 2]),
     };
+    let [alone_ns, shared_ns] = times.map(|ms| (ms * 1e6).round() as u64);
     format!(
         "    Entry {{
         family: FAMILY,
@@ -188,11 +185,10 @@ fn entry(name: &str, module: &str, index: usize, shape: &Shape, operation: &Oper
         limbs: {},
         min_r2_bits: {min_r2_bits},
         scratch_doubles: {scratch_doubles},
-        times: {times},
+        times: BlockTimes {{ alone_ns: {alone_ns}, shared_ns: {shared_ns} }},
         image: Image {{
             key: KernelKey {{
                 family: NAME,
-                operation: {:?},
                 bits: {bits},
                 variant: \"t{lanes}\",
             }},
@@ -206,7 +202,6 @@ fn entry(name: &str, module: &str, index: usize, shape: &Shape, operation: &Oper
     }},\n",
         camel_case(&operation.name),
         lanes * limbs,
-        operation.name,
         threads / lanes,
     )
 }

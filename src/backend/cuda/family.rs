@@ -20,7 +20,7 @@ use super::runtime::device::Device;
 use super::runtime::launch::{Launch, Loaded};
 use super::runtime::layout::{Layout, Part};
 use super::runtime::module::Image;
-use super::runtime::probe::DeviceInfo;
+use super::runtime::probe::{BlockTimes, DeviceInfo};
 
 /// A family of kernels with one kind of arithmetic. `entry` is always one of the family's own.
 ///
@@ -36,10 +36,10 @@ pub(crate) trait Family: fmt::Debug + Sync {
         1.0
     }
 
-    /// The time of each block in milliseconds on an H200, when as many share a multiprocessor as on
+    /// The time of each block in nanoseconds on an H200, when as many share a multiprocessor as on
     /// the device.
-    fn shared_ms(&self, entry: &Entry, _device: &DeviceInfo) -> f64 {
-        entry.block_times().shared_ms
+    fn shared_ns(&self, entry: &Entry, _device: &DeviceInfo) -> u64 {
+        entry.times.shared_ns
     }
 
     /// The time for exponents of `exponent_bits` bits, in a unit of the family.
@@ -127,19 +127,10 @@ pub struct Entry {
     /// Doubles of scratch memory for each thread and each entry of the window table; 0 without a
     /// table.
     pub(crate) scratch_doubles: usize,
-    /// The times of a block, for kernels that exponentiate through a window table.
-    pub(crate) times: Option<BlockTimes>,
+    /// The times of a block on an H200, medians of `benches/cuda-h200.csv`; 0 for kernels that do
+    /// not exponentiate.
+    pub(crate) times: BlockTimes,
     pub(crate) image: Image,
-}
-
-/// Times of a block in milliseconds on an H200, with exponents as long as the numbers: medians of
-/// `benches/cuda-h200.csv`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BlockTimes {
-    /// The time of a block that has a multiprocessor to itself.
-    pub(crate) alone_ms: f64,
-    /// The time for each block when many share a multiprocessor.
-    pub(crate) shared_ms: f64,
 }
 
 impl Entry {
@@ -199,29 +190,22 @@ impl Entry {
         /// The clock of the H200 on which kernels were measured, in kHz.
         const REFERENCE_CLOCK_KHZ: f64 = 1_980_000.0;
         let family = self.family;
-        let measured = device.costs().and_then(|costs| costs.of(self.image.key));
-        let (alone_ms, shared_ms) = match measured {
-            Some(times) => (times.alone_ns as f64 * 1e-6, times.shared_ns as f64 * 1e-6),
+        let costs = device.costs();
+        let measured = costs.and_then(|costs| costs.kernels.get(&self.image.key));
+        let (alone_ns, shared_ns, scale) = match measured {
+            Some(times) => (times.alone_ns, times.shared_ns, 1.0),
             None => {
                 let clock = f64::from(device.clock_khz().max(1)) / REFERENCE_CLOCK_KHZ;
+                let shared_ns = family.shared_ns(self, device);
                 let scale = family.slowdown(device) / clock;
-                let shared_ms = family.shared_ms(self, device);
-                (self.block_times().alone_ms * scale, shared_ms * scale)
+                (self.times.alone_ns, shared_ns, scale)
             }
         };
         let per_multiprocessor = count.div_ceil(device.multiprocessors().max(1) as usize);
         let blocks = per_multiprocessor.div_ceil(self.image.instances_per_block) as f64;
-        let with_full_exponents = alone_ms.max(blocks * shared_ms);
+        let with_full_exponents = (alone_ns as f64).max(blocks * shared_ns as f64) * 1e-6 * scale;
         let relative = family.relative_time(exponent_bits) / family.relative_time(self.bits);
         with_full_exponents * relative
-    }
-
-    /// The times of a block of a kernel that exponentiates.
-    fn block_times(&self) -> BlockTimes {
-        let Some(times) = self.times else {
-            unreachable!("kernels that exponentiate have times");
-        };
-        times
     }
 
     /// 64-bit words in a number.

@@ -2,6 +2,7 @@
 //! are so short that all measurements take a few seconds on any chip.
 
 use alloc::collections::BTreeMap;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 use std::time::Instant;
@@ -16,11 +17,8 @@ use super::super::plan::Tuning;
 use super::super::powers::PowerJob;
 use super::super::runtime::device::Device;
 use super::super::runtime::launch::Loaded;
-use super::super::runtime::probe::{BlockCosts, Costs};
+use super::super::runtime::probe::{BlockTimes, Costs};
 use super::Cuda;
-
-/// Different moduli and operands in a batch. More of them do not change the time.
-const OPERANDS: usize = 16;
 
 /// Runs of each kind. The fastest counts, because other load on the machine only slows runs down.
 const RUNS: usize = 3;
@@ -28,7 +26,7 @@ const RUNS: usize = 3;
 /// The target time of a run, which bounds the length of its exponents.
 const RUN: Duration = Duration::from_millis(10);
 
-/// Digits of the shortest exponents.
+/// Digits of the shortest exponents, fewer than half of any full length.
 const FEWEST_DIGITS: u32 = 8;
 
 /// Duration of the work that raises the clocks of an idle device.
@@ -62,7 +60,7 @@ pub(super) fn costs(cuda: &Cuda, device: &Device, widths: &[u32]) -> Result<Cost
         let blocks_each = (blocks / multiprocessors).max(1) as u64;
         let (alone, besides) = one.whole()?;
         let (shared, _) = full.whole()?;
-        let times = BlockCosts {
+        let times = BlockTimes {
             alone_ns: alone.max(1),
             shared_ns: (shared / blocks_each).max(1),
         };
@@ -90,34 +88,22 @@ impl Measurement<'_> {
     ///
     /// All digits take equally long, so the times of two lengths give those of all others.
     fn whole(&self) -> Result<(u64, Duration), Error> {
-        let bits = self.entry.bits;
-        let digit = self.window().bits();
-        let short = (FEWEST_DIGITS * digit).min(bits);
-        self.run(short)?;
-        let (of_short, besides) = self.fastest(short)?;
-        let most = RUN.as_secs_f64() / of_short.max(1e-9) * f64::from(short);
-        let most = (most as u32).max(2 * short).min(bits);
-        // Whole digits, except for the full length.
-        let long = if most < bits {
-            most - most % digit
-        } else {
-            bits
-        };
-        let mut whole = of_short;
-        if long > short {
-            let (of_long, _) = self.fastest(long)?;
-            let digits = |bits: u32| f64::from(bits.div_ceil(digit));
-            let each = (of_long - of_short).max(0.0) / (digits(long) - digits(short));
-            whole = of_long + each * (digits(bits) - digits(long));
-        }
+        let all = self.window().digit_count(self.entry.bits) as u32;
+        self.run(FEWEST_DIGITS)?;
+        let (of_short, besides) = self.fastest(FEWEST_DIGITS)?;
+        let most = RUN.as_secs_f64() / of_short.max(1e-9) * f64::from(FEWEST_DIGITS);
+        let long = (most as u32).clamp(2 * FEWEST_DIGITS, all);
+        let (of_long, _) = self.fastest(long)?;
+        let each = (of_long - of_short).max(0.0) / f64::from(long - FEWEST_DIGITS);
+        let whole = of_long + each * f64::from(all - long);
         Ok((nanoseconds(&Duration::from_secs_f64(whole)), besides))
     }
 
     /// The shortest times of the kernel, in seconds, and of a call besides.
-    fn fastest(&self, exponent_bits: u32) -> Result<(f64, Duration), Error> {
+    fn fastest(&self, digits: u32) -> Result<(f64, Duration), Error> {
         let mut fastest = [Duration::MAX; 2];
         for _ in 0..RUNS {
-            let [kernel, besides] = self.run(exponent_bits)?;
+            let [kernel, besides] = self.run(digits)?;
             fastest = [fastest[0].min(kernel), fastest[1].min(besides)];
         }
         Ok((fastest[0].as_secs_f64(), fastest[1]))
@@ -126,7 +112,7 @@ impl Measurement<'_> {
     fn warm_up(&self) -> Result<(), Error> {
         let mut left = WARM_UP;
         while !left.is_zero() {
-            let [kernel, besides] = self.run(FEWEST_DIGITS * self.window().bits())?;
+            let [kernel, besides] = self.run(FEWEST_DIGITS)?;
             left = left.saturating_sub(kernel + besides);
         }
         Ok(())
@@ -136,13 +122,15 @@ impl Measurement<'_> {
         self.entry.family.best_window(self.entry.bits)
     }
 
-    /// Runs one launch. Returns the time of the kernel, and that of the call besides.
+    /// Runs one launch with exponents of `digits` digits. Returns the time of the kernel, and that of
+    /// the call besides.
     ///
     /// Results are ignored: an instance whose modulus the family refuses takes as
     /// long as any other.
-    fn run(&self, exponent_bits: u32) -> Result<[Duration; 2], Error> {
+    fn run(&self, digits: u32) -> Result<[Duration; 2], Error> {
+        let exponent_bits = (digits * self.window().bits()).min(self.entry.bits);
         let batch = self.operands.batch(self.count);
-        let mut out = self.operands.zeros(self.count);
+        let mut out: Vec<_> = batch.iter().map(|instance| instance.base.clone()).collect();
         let tuning = Tuning {
             entry_point: Some(self.entry),
             window: Some(self.window()),
@@ -157,64 +145,39 @@ impl Measurement<'_> {
     }
 }
 
-/// Fixed operands that look random.
+/// Fixed operands, which all instances share. Times do not depend on them.
 struct Operands {
-    bits: u32,
-    params: Vec<BoxedMontyParams>,
-    numbers: Vec<BoxedUint>,
+    params: BoxedMontyParams,
+    base: BoxedUint,
+    exponent: BoxedUint,
 }
 
 impl Operands {
     fn new(bits: u32) -> Self {
-        let mut state = u64::from(bits);
-        let mut number = || {
-            let mut number = BoxedUint::zero_with_precision(bits);
-            let limbs = number.as_mut_limbs().iter_mut();
-            limbs.for_each(|limb| *limb = Limb(split_mix(&mut state) as _));
+        // Odd, with the top bit set. Limbs are multiples of the golden ratio.
+        let number = |multiplier: u64| {
+            let mut number = BoxedUint::max(bits);
+            let top = number.as_limbs().len() - 1;
+            for (i, limb) in (0..).zip(&mut number.as_mut_limbs()[..top]) {
+                *limb = Limb(0x9e37_79b9_7f4a_7c15u64.wrapping_mul(2 * i + multiplier) as _);
+            }
             number
         };
-        let numbers: Vec<_> = (0..2 * OPERANDS).map(|_| number()).collect();
-        let params = (0..OPERANDS).map(|_| {
-            let mut modulus = number();
-            let limbs = modulus.as_mut_limbs();
-            limbs[0] |= Limb::ONE;
-            if let Some(top) = limbs.last_mut() {
-                *top |= Limb(1 << (Limb::BITS - 1));
-            }
-            BoxedMontyParams::new(Odd::new(modulus).expect("an odd number"))
-        });
         Self {
-            bits,
-            params: params.collect(),
-            numbers,
+            params: BoxedMontyParams::new(Odd::new(number(1)).expect("an odd number")),
+            base: number(3),
+            exponent: number(5),
         }
     }
 
-    /// Instances with moduli in runs.
     fn batch(&self, count: usize) -> Vec<ModExp<'_, BoxedUint>> {
-        let run = count.div_ceil(OPERANDS).max(1);
-        let instance = |i: usize| ModExp {
-            base: &self.numbers[i % OPERANDS],
-            exponent: &self.numbers[OPERANDS + i % OPERANDS],
-            params: self.params[i / run].as_ref(),
+        let instance = ModExp {
+            base: &self.base,
+            exponent: &self.exponent,
+            params: self.params.as_ref(),
         };
-        (0..count).map(instance).collect()
+        vec![instance; count]
     }
-
-    fn zeros(&self, count: usize) -> Vec<BoxedUint> {
-        let zero = |_| BoxedUint::zero_with_precision(self.bits);
-        (0..count).map(zero).collect()
-    }
-}
-
-/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA
-/// 2014). Sufficient because the operands are public.
-fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 fn nanoseconds(time: &Duration) -> u64 {
@@ -232,7 +195,7 @@ mod tests {
             let operands = Operands::new(bits);
             for count in [1, 16, 17, 1000] {
                 let batch = operands.batch(count);
-                assert_eq!((batch.len(), operands.zeros(count).len()), (count, count));
+                assert_eq!(batch.len(), count);
                 for x in batch {
                     let modulus = x.params.modulus().as_ref();
                     assert_eq!(modulus.bit_width(), bits);

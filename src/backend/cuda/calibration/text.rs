@@ -1,8 +1,7 @@
 //! The text format of a calibration, one line for each measurement:
 //!
 //! ```text
-//! batch-modexp calibration 1
-//! kernels 0123456789abcdef
+//! batch-modexp calibration 2, kernels 0123456789abcdef
 //! device 9.0 13000 132 NVIDIA H200
 //! call 400000
 //! kernel dpf 1024 t1 9060000 9330000
@@ -12,8 +11,10 @@
 //! ```
 //!
 //! A device is given by its compute capability, the version of the driver, the number of
-//! multiprocessors, and the name. Lines that begin with `#`, and empty ones, are ignored. The sum
-//! covers all other lines.
+//! multiprocessors, and the name. Times are in nanoseconds: of a call besides its kernels, and for
+//! each kernel of a block with exponents as long as its numbers, alone on a device and as one of as
+//! many as share a multiprocessor. For each width of the processor: picoseconds of a thread for a
+//! bit. Lines that begin with `#`, and empty ones, are ignored. The sum covers all other lines.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -25,48 +26,80 @@ use core::str::FromStr;
 use batch_modexp_core::CalibrationFault;
 
 use super::super::family;
-use super::super::runtime::probe::BlockCosts;
+use super::super::runtime::probe::BlockTimes;
 use super::{Calibration, Chip, ProcessorCosts, kernel_set};
 
-/// The first line, with the version of the format.
-const HEAD: &str = "batch-modexp calibration 1";
+/// The first line, with the version of the format, apart from the fingerprint of the kernels.
+const HEAD: &str = "batch-modexp calibration 2, kernels";
 
 /// A year in nanoseconds, the longest time that is accepted. Sums of such times do not overflow.
 const LONGEST_NS: u64 = 365 * 86_400 * 1_000_000_000;
 
 impl fmt::Display for Calibration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut body = String::new();
-        self.write_body(&mut body)?;
-        let (head, rest) = body.split_once('\n').unwrap_or_default();
-        writeln!(f, "{head}")?;
-        writeln!(
-            f,
-            "# Times in nanoseconds. call: besides its kernels. kernel: a block with exponents as long as its numbers, alone"
-        )?;
-        writeln!(
-            f,
-            "# on a device, and each of as many as share a multiprocessor. width: picoseconds of a thread for a bit."
-        )?;
-        write!(f, "{rest}")?;
-        writeln!(f, "sum {:016x}", sum(&body))
+        let mut text = String::new();
+        self.write_lines(&mut text)?;
+        writeln!(f, "{text}sum {:016x}", sum(&text))
+    }
+}
+
+impl FromStr for Calibration {
+    type Err = CalibrationFault;
+
+    /// # Errors
+    ///
+    /// [`CalibrationFault::Garbled`] if the text is not a calibration or was changed, and
+    /// [`CalibrationFault::OtherKernels`] if it is from a version of the crate with other kernels.
+    fn from_str(text: &str) -> Result<Self, CalibrationFault> {
+        let mut calibration = Self {
+            devices: Vec::new(),
+            processor: None,
+        };
+        let (mut last, mut body, mut is_whole) = (0, String::new(), false);
+        for (line, text) in (1..).zip(text.lines()) {
+            let words: Vec<_> = text.split_whitespace().collect();
+            let is_expected = match words.as_slice() {
+                [] => continue,
+                [first, ..] if first.starts_with('#') => continue,
+                _ if is_whole => false,
+                [head @ .., set] if body.is_empty() => match hexadecimal(set) {
+                    Some(set) if head.join(" ") == HEAD => {
+                        if set != kernel_set() {
+                            return Err(CalibrationFault::OtherKernels);
+                        }
+                        true
+                    }
+                    _ => false,
+                },
+                ["sum", expected] => {
+                    is_whole = hexadecimal(expected) == Some(sum(&body));
+                    is_whole
+                }
+                words => calibration.read(words).is_some(),
+            };
+            if !is_expected {
+                return Err(CalibrationFault::Garbled { line });
+            }
+            body += &(words.join(" ") + "\n");
+            last = line;
+        }
+        let garbled = CalibrationFault::Garbled { line: last + 1 };
+        is_whole.then_some(calibration).ok_or(garbled)
     }
 }
 
 impl Calibration {
-    /// Writes all lines except the sum and the comments.
-    fn write_body(&self, text: &mut String) -> fmt::Result {
-        writeln!(text, "{HEAD}\nkernels {:016x}", kernel_set())?;
+    /// Writes all lines except the sum.
+    fn write_lines(&self, text: &mut String) -> fmt::Result {
+        writeln!(text, "{HEAD} {:016x}", kernel_set())?;
         for (chip, costs) in &self.devices {
             let (major, minor) = chip.compute_capability;
-            let device = alloc::format!(
-                "device {major}.{minor} {} {} {}",
-                chip.cuda_version,
-                chip.multiprocessors,
-                chip.name
-            );
+            let (cuda, count) = (chip.cuda_version, chip.multiprocessors);
+            write!(text, "device {major}.{minor} {cuda} {count}")?;
             // The name may be empty.
-            writeln!(text, "{}", device.trim_end())?;
+            let mut name = chip.name.split_whitespace();
+            name.try_for_each(|word| write!(text, " {word}"))?;
+            writeln!(text)?;
             if let Some(call) = costs.call_ns {
                 writeln!(text, "call {call}")?;
             }
@@ -84,51 +117,7 @@ impl Calibration {
         }
         Ok(())
     }
-}
 
-impl FromStr for Calibration {
-    type Err = CalibrationFault;
-
-    /// # Errors
-    ///
-    /// [`CalibrationFault::Garbled`] if the text is not a calibration or was changed, and
-    /// [`CalibrationFault::OtherKernels`] if it is from a version of the crate with other kernels.
-    fn from_str(text: &str) -> Result<Self, CalibrationFault> {
-        let mut calibration = Self {
-            devices: Vec::new(),
-            processor: None,
-        };
-        let (mut last, mut body, mut is_whole) = (0, Vec::new(), false);
-        for (line, text) in (1..).zip(text.lines()) {
-            let words: Vec<_> = text.split_whitespace().collect();
-            if words.first().is_none_or(|word| word.starts_with('#')) {
-                continue;
-            }
-            let is_expected = match (body.len(), words.as_slice()) {
-                (0, words) => words.join(" ") == HEAD,
-                (1, ["kernels", set]) => match hexadecimal(set) {
-                    Some(set) if set != kernel_set() => return Err(CalibrationFault::OtherKernels),
-                    set => set.is_some(),
-                },
-                (1, _) => false,
-                (_, ["sum", expected]) if !is_whole => {
-                    is_whole = hexadecimal(expected) == Some(sum(&body.join("")));
-                    is_whole
-                }
-                (_, words) => !is_whole && calibration.read(words).is_some(),
-            };
-            if !is_expected {
-                return Err(CalibrationFault::Garbled { line });
-            }
-            body.push(words.join(" ") + "\n");
-            last = line;
-        }
-        let garbled = CalibrationFault::Garbled { line: last + 1 };
-        is_whole.then_some(calibration).ok_or(garbled)
-    }
-}
-
-impl Calibration {
     /// Reads the words of a line of measurements. `None` if it is not one.
     ///
     /// Lines that are missing, repeated or in another order change the sum.
@@ -158,7 +147,7 @@ impl Calibration {
                 let wanted = (*family, bits.parse().ok()?, *variant);
                 let mut keys = family::exponentiating().map(|entry| entry.image.key);
                 let key = keys.find(|key| (key.family, key.bits, key.variant) == wanted)?;
-                let times = BlockCosts {
+                let times = BlockTimes {
                     alone_ns: time(alone)?,
                     shared_ns: time(shared)?,
                 };

@@ -12,11 +12,10 @@ pub(crate) struct Int;
 /// (CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions").
 impl Family for Int {
     /// Where only one block fits at a time, each takes as long as alone.
-    fn shared_ms(&self, entry: &Entry, device: &DeviceInfo) -> f64 {
-        let times = entry.block_times();
+    fn shared_ns(&self, entry: &Entry, device: &DeviceInfo) -> u64 {
         match device.shared_bytes_per_block() / entry.image.shared_bytes.max(1) {
-            0 | 1 => times.alone_ms,
-            _ => times.shared_ms,
+            0 | 1 => entry.times.alone_ns,
+            _ => entry.times.shared_ns,
         }
     }
 

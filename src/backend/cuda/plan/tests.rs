@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::super::family::serving as entry_points;
-use super::super::runtime::probe::{BlockCosts, Costs};
+use super::super::runtime::probe::{BlockTimes, Costs};
 use super::*;
 
 fn planned(bits: u32, count: usize, device: &DeviceInfo) -> Option<Plan> {
@@ -82,16 +82,17 @@ fn an_h200_changes_kernels_where_it_was_measured() {
             };
             for count in (0..20).map(|power| 1usize << power) {
                 let time = |entry: &Entry| {
-                    let times = entry.times.unwrap();
+                    let times = entry.times;
                     let blocks = count
                         .div_ceil(132)
                         .div_ceil(entry.image.instances_per_block);
-                    times.alone_ms.max(blocks as f64 * times.shared_ms)
+                    times.alone_ns.max(blocks as u64 * times.shared_ns)
                 };
                 let best = family::serving(bits)
                     .filter(|entry| entry.runs_on(&device))
                     .map(time)
-                    .fold(f64::INFINITY, f64::min);
+                    .min()
+                    .unwrap();
                 assert_eq!(time(at(count)), best, "{bits} bits, {count}");
             }
         }
@@ -177,7 +178,7 @@ fn the_kernel_for_halves_follows_the_count() {
 fn measured(device: &DeviceInfo, times: impl Fn(&Entry) -> Option<(u64, u64)>) -> DeviceInfo {
     let times = family::exponentiating().filter_map(|entry| {
         let (alone_ns, shared_ns) = times(entry)?;
-        let times = BlockCosts {
+        let times = BlockTimes {
             alone_ns,
             shared_ns,
         };

@@ -13,11 +13,10 @@ use cudarc::driver::{CudaContext, DriverError, result};
 use super::lock;
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
-/// The identity of a kernel. Names of functions and files need only be unique within a family.
+/// Kernels with the same arithmetic, for different operations.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct KernelKey {
     pub(crate) family: &'static str,
-    pub(crate) operation: &'static str,
     /// The width of the class in bits.
     pub(crate) bits: u32,
     pub(crate) variant: &'static str,
@@ -77,9 +76,10 @@ type Loading = Arc<Mutex<Option<Arc<Module>>>>;
 /// The kernels that a device has loaded.
 #[derive(Default)]
 pub(super) struct Cache {
-    /// Modules by family and file. Kernels share them.
+    /// Modules by family and file, which kernels share.
     modules: Mutex<BTreeMap<(&'static str, &'static str), Loading>>,
-    kernels: Mutex<BTreeMap<KernelKey, Arc<Kernel>>>,
+    /// Kernels by family and function.
+    kernels: Mutex<BTreeMap<(&'static str, &'static str), Arc<Kernel>>>,
 }
 
 impl Cache {
@@ -98,10 +98,10 @@ impl Cache {
         multiprocessors: u32,
         image: &'static Image,
     ) -> Result<Arc<Kernel>, DriverError> {
-        if let Some(kernel) = lock(&self.kernels).get(&image.key) {
+        let [name, file] = [image.function, image.module].map(|name| (image.key.family, name));
+        if let Some(kernel) = lock(&self.kernels).get(&name) {
             return Ok(kernel.clone());
         }
-        let file = (image.key.family, image.module);
         let loading = lock(&self.modules).entry(file).or_default().clone();
         let mut loading = lock(&loading);
         let module = match &mut *loading {
@@ -109,10 +109,8 @@ impl Cache {
             empty => empty.insert(Arc::new(Module::load(context, image)?)),
         };
         let kernel = Arc::new(Kernel::new(module, multiprocessors, image)?);
-        Ok(lock(&self.kernels)
-            .entry(image.key)
-            .or_insert(kernel)
-            .clone())
+        lock(&self.kernels).insert(name, kernel.clone());
+        Ok(kernel)
     }
 }
 

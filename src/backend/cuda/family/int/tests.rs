@@ -51,9 +51,12 @@ fn forecasts_follow_blocks_and_clock() {
     };
     assert_eq!(ms(&device, 2048, 4, 2048), ms(&few_doubles, 2048, 4, 2048));
     assert_eq!(ms(&device, 2048, 4, 2048), 2.0 * ms(&device, 2048, 4, 1024));
-    let times = entry(2048).times.unwrap();
+    let times = entry(2048).times;
     let small = DeviceInfo::imaginary(100, 99 << 10);
-    let (shared, alone) = (4.0 * times.shared_ms, 4.0 * times.alone_ms);
+    let (shared, alone) = (
+        4.0 * times.shared_ns as f64 * 1e-6,
+        4.0 * times.alone_ns as f64 * 1e-6,
+    );
     // The clock of the imaginary device is 1 GHz.
     assert!((ms(&device, 2048, 4, 2048) / 1.98 - shared).abs() < 1e-6);
     assert!((ms(&small, 2048, 4, 2048) / 1.98 - alone).abs() < 1e-6);
