@@ -108,7 +108,7 @@ impl Chosen {
         match self {
             Self::Cpu(cpu) => cpu,
             #[cfg(feature = "cuda")]
-            Self::Both(both) => both.cuda().host(),
+            Self::Both(both) => both.cuda.host(),
         }
     }
 
@@ -116,7 +116,7 @@ impl Chosen {
     #[cfg(feature = "cuda")]
     fn gpus(&self) -> Option<&Cuda> {
         match self {
-            Self::Both(both) => Some(both.cuda()),
+            Self::Both(both) => Some(&both.cuda),
             Self::Cpu(_) => None,
         }
     }
@@ -242,9 +242,9 @@ impl Auto {
         match self.chosen() {
             Chosen::Cpu(cpu) => name_of(cpu),
             #[cfg(feature = "cuda")]
-            Chosen::Both(both) if !both.cuda().is_over() => "cuda",
+            Chosen::Both(both) if !both.cuda.is_over() => "cuda",
             #[cfg(feature = "cuda")]
-            Chosen::Both(both) => name_of(both.cuda().host()),
+            Chosen::Both(both) => name_of(both.cuda.host()),
         }
     }
 

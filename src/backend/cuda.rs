@@ -195,7 +195,7 @@ impl Cuda {
 
     /// The devices of this backend, including those that are [`lost`](Self::lost).
     pub fn devices(&self) -> impl Iterator<Item = &DeviceInfo> {
-        self.devices.iter().map(Device::info)
+        self.devices.iter().map(|device| &device.info)
     }
 
     /// The devices that were set aside after an error.
@@ -205,7 +205,7 @@ impl Cuda {
     pub fn lost(&self) -> impl Iterator<Item = LostDevice> {
         self.devices.iter().filter_map(|device| {
             Some(LostDevice {
-                ordinal: device.info().ordinal(),
+                ordinal: device.info.ordinal(),
                 error: device.lost()?.into(),
             })
         })
@@ -228,7 +228,7 @@ impl Cuda {
     pub(crate) fn compile(&self, entries: Vec<&'static Entry>) -> Result<(), Error> {
         self.devices.check()?;
         for device in self.devices.in_use() {
-            for entry in entries.iter().filter(|entry| entry.runs_on(device.info())) {
+            for entry in entries.iter().filter(|entry| entry.runs_on(&device.info)) {
                 device.kernel(&entry.image)?;
             }
         }
@@ -295,7 +295,7 @@ impl Cuda {
     /// Whether a device has a kernel for moduli of `bits` bits.
     pub(crate) fn has_kernel(&self, bits: u32) -> bool {
         let mut devices = self.devices.in_use();
-        devices.any(|device| family::serving(bits).any(|entry| entry.runs_on(device.info())))
+        devices.any(|device| family::serving(bits).any(|entry| entry.runs_on(&device.info)))
     }
 
     /// The host threads, for copies and other work beside the devices.

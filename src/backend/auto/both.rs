@@ -20,7 +20,7 @@ use crate::backend::cuda::{Calibration, CalibrationFault, ProcessorCosts};
 /// See [`Auto::with_gpus`](super::Auto::with_gpus).
 #[derive(Debug)]
 pub(crate) struct Both {
-    cuda: Cuda,
+    pub(crate) cuda: Cuda,
     /// Whether all batches go to the GPUs until the last one is lost.
     only_gpus: bool,
     costs: Costs,
@@ -57,10 +57,6 @@ impl Both {
             costs: Costs::default(),
             per_bit: Mutex::default(),
         }
-    }
-
-    pub(crate) fn cuda(&self) -> &Cuda {
-        &self.cuda
     }
 
     fn cpu(&self) -> &Cpu {

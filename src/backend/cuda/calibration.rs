@@ -86,7 +86,7 @@ impl Cuda {
         self.devices.check()?;
         let mut devices = Vec::<(Chip, Arc<Costs>)>::new();
         for device in self.devices.iter().filter(|device| device.lost().is_none()) {
-            let chip = Chip::of(device.info());
+            let chip = Chip::of(&device.info);
             if devices.iter().all(|(known, _)| *known != chip) {
                 devices.push((chip, Arc::new(measure::costs(self, device, widths)?)));
             }
@@ -111,14 +111,14 @@ impl Cuda {
 
     /// Applies a calibration to all devices, or to none.
     pub(crate) fn apply(&mut self, calibration: &Calibration) -> Result<(), Error> {
-        let costs_of = |device: &Device| calibration.costs(device.info());
+        let costs_of = |device: &Device| calibration.costs(&device.info);
         self.devices
             .iter()
             .filter(|device| device.lost().is_none())
             .try_for_each(|device| costs_of(device).map(|_| ()))?;
         for device in self.devices.iter_mut() {
             if let Ok(costs) = costs_of(device) {
-                device.set_costs(costs);
+                device.info.costs = Some(costs);
             }
         }
         Ok(())
@@ -127,7 +127,7 @@ impl Cuda {
     /// Seconds of a call beyond its kernels, on the slowest device. `None` if that was not
     /// measured.
     pub(crate) fn call_seconds(&self) -> Option<f64> {
-        let costs = self.devices().filter_map(DeviceInfo::costs);
+        let costs = self.devices().filter_map(|device| device.costs.as_ref());
         let slowest = costs.filter_map(|costs| costs.call_ns).max()?;
         Some(slowest as f64 * 1e-9)
     }
@@ -157,7 +157,7 @@ impl Chip {
                 .join(" "),
             compute_capability: device.compute_capability(),
             multiprocessors: device.multiprocessors(),
-            cuda_version: device.cuda_version(),
+            cuda_version: device.cuda_version,
         }
     }
 }

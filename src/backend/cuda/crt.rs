@@ -79,7 +79,7 @@ impl Cuda {
         plan::crt_class(n_bits, prime_bits).filter(|class| {
             self.devices
                 .in_use()
-                .any(|device| class.runs_on(device.info()))
+                .any(|device| class.runs_on(&device.info))
         })
     }
 
@@ -134,9 +134,9 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
     }
 
     fn prepare(&self, call: &Call<'_>, count: usize) -> Result<(Share, ChunkLens), F::Error> {
-        let device = call.device();
+        let device = call.device;
         let (class, exponent_bits) = (&self.class, self.shape.exponent_bits);
-        let plan = Plan::of_halves(class, exponent_bits, count, device.info());
+        let plan = Plan::of_halves(class, exponent_bits, count, &device.info);
         let plan = plan.expect("a device with a share has a kernel");
         let table = call.table(class.records());
         let key_indices = self.key_indices(&table);
@@ -170,7 +170,7 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
             },
             false => ChunkLens::halves(resident, per_block),
         };
-        let sharing = call.calls() * self.devices;
+        let sharing = call.calls * self.devices;
         let share = Share {
             kernels,
             loaded,

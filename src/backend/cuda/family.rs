@@ -172,7 +172,7 @@ impl Entry {
 
     /// Whether the kernel runs on a device, which needs its instructions and its memory.
     pub(crate) fn runs_on(&self, device: &DeviceInfo) -> bool {
-        self.image.shared_bytes <= device.shared_bytes_per_block()
+        self.image.shared_bytes <= device.shared_bytes_per_block
             && self.family.has_instructions(self, device)
     }
 
@@ -190,12 +190,12 @@ impl Entry {
         /// The clock of the H200 on which kernels were measured, in kHz.
         const REFERENCE_CLOCK_KHZ: f64 = 1_980_000.0;
         let family = self.family;
-        let costs = device.costs();
+        let costs = device.costs.as_ref();
         let measured = costs.and_then(|costs| costs.kernels.get(&self.image.key));
         let (alone_ns, shared_ns, scale) = match measured {
             Some(times) => (times.alone_ns, times.shared_ns, 1.0),
             None => {
-                let clock = f64::from(device.clock_khz().max(1)) / REFERENCE_CLOCK_KHZ;
+                let clock = f64::from(device.clock_khz.max(1)) / REFERENCE_CLOCK_KHZ;
                 let shared_ns = family.shared_ns(self, device);
                 let scale = family.slowdown(device) / clock;
                 (self.times.alone_ns, shared_ns, scale)
@@ -248,7 +248,7 @@ impl Grid {
         loaded: &mut Loaded,
     ) -> Result<Self, Error> {
         let kernel = device.kernel(&entry.image)?;
-        let resident_blocks = kernel.resident_blocks();
+        let resident_blocks = kernel.resident_blocks;
         loaded.kernels.push(kernel);
         Ok(Self {
             entry,

@@ -253,7 +253,7 @@ impl Cuda {
         let kernel = |operation| {
             let mut kernels = family::narrowest(operation, bits);
             let devices = || self.devices.in_use();
-            kernels.find(|entry| devices().any(|device| entry.runs_on(device.info())))
+            kernels.find(|entry| devices().any(|device| entry.runs_on(&device.info)))
         };
         let kernels = [
             kernel(Operation::FixedEntries)?,

@@ -142,10 +142,10 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
 
     /// A chunk fills half of the device.
     fn prepare(&self, call: &Call<'_>, count: usize) -> Result<(Share, ChunkLens), F::Error> {
-        let plan = self.plan(call.device().info(), count);
+        let plan = self.plan(&call.device.info, count);
         let plan = plan.expect("a device with a share has a kernel");
         let mut loaded = Loaded::default();
-        let grid = Grid::load(plan.entry, call.device(), &mut loaded)?;
+        let grid = Grid::load(plan.entry, call.device, &mut loaded)?;
         let per_block = plan.entry.image.instances_per_block;
         let mut lens = ChunkLens::halves(grid.resident_instances(), per_block);
         if self.tuning.single_launch {

@@ -201,7 +201,7 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
 
     fn prepare(&self, call: &Call<'_>, count: usize) -> Result<(Self::Share, ChunkLens), J::Error> {
         let (share, lens) = self.job.prepare(call, count)?;
-        let on_victim = ptr::eq(call.device(), self.victim);
+        let on_victim = ptr::eq(call.device, self.victim);
         let lens = ChunkLens {
             // At least one more chunk.
             most: lens.most.min(count / (self.after + 1)),

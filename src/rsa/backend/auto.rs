@@ -27,10 +27,10 @@ impl RsaBackend for Both {
             exponent_bits: powers.exponent_bits,
         };
         let count = powers.moduli.len();
-        let thread = self.cuda().host().parallel().inner();
+        let thread = self.cuda.host().parallel().inner();
         self.run_beside_others(shape, count, &mut powers, |powers, side| match side {
             Side::Cpu => thread.exponentiate(powers.reborrow()),
-            Side::Gpu => self.cuda().exponentiate(powers.reborrow()),
+            Side::Gpu => self.cuda.exponentiate(powers.reborrow()),
         })
     }
 
@@ -47,17 +47,17 @@ impl RsaBackend for Both {
             },
         };
         self.run(shape, count, &mut items, |items, side| match side {
-            Side::Cpu => self.cuda().host().compute(items.reborrow()),
-            Side::Gpu => self.cuda().compute(items.reborrow()),
+            Side::Cpu => self.cuda.host().compute(items.reborrow()),
+            Side::Gpu => self.cuda.compute(items.reborrow()),
         })
     }
 
     fn engine(&self) -> HostEngine<'_> {
-        self.cuda().engine()
+        self.cuda.engine()
     }
 
     fn per_host_thread(&self) -> Option<PerThread<'_>> {
-        self.cuda().per_host_thread()
+        self.cuda.per_host_thread()
     }
 }
 

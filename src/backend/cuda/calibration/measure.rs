@@ -36,7 +36,7 @@ const WARM_UP: Duration = Duration::from_millis(200);
 pub(super) fn costs(cuda: &Cuda, device: &Device, widths: &[u32]) -> Result<Costs, Error> {
     let serving = widths.iter().filter(|&&bits| bits > 0);
     let serving = serving.flat_map(|&bits| family::serving(bits));
-    let running = serving.filter(|entry| entry.runs_on(device.info()));
+    let running = serving.filter(|entry| entry.runs_on(&device.info));
     let entries: BTreeMap<_, _> = running.map(|entry| (entry.image.key, entry)).collect();
     let mut costs = Costs::default();
     let mut calls = Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn costs(cuda: &Cuda, device: &Device, widths: &[u32]) -> Result<Cost
         if calls.is_empty() {
             full.warm_up()?;
         }
-        let multiprocessors = device.info().multiprocessors().max(1) as usize;
+        let multiprocessors = device.info.multiprocessors().max(1) as usize;
         let blocks = grid.resident_instances() / per_block;
         let blocks_each = (blocks / multiprocessors).max(1) as u64;
         let (alone, besides) = one.whole()?;

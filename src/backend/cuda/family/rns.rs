@@ -46,7 +46,7 @@ impl Family for Rns {
             ..=2048 => MIN_CUDA_VERSION,
             _ => MIN_CUDA_VERSION_OF_WIDE,
         };
-        device.compute_capability() == (9, 0) && device.cuda_version() >= min_version
+        device.compute_capability() == (9, 0) && device.cuda_version >= min_version
     }
 
     /// By the rate of byte products. Predicted from NVIDIA's published rates, not measured.

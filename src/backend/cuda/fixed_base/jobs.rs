@@ -141,7 +141,7 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
     }
 
     fn prepare(&self, call: &Call<'_>, _: usize) -> Result<(Share, ChunkLens), Error> {
-        let (device, shape) = (call.device(), &self.table.shape);
+        let (device, shape) = (call.device, &self.table.shape);
         let records = call.table(shape.record_kind());
         let index = records.index_of(&self.table.residence, |words| {
             words.copy_from_slice(&self.table.record);

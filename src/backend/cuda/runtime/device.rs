@@ -15,7 +15,7 @@ use cudarc::driver::{CudaContext, DriverError};
 
 use super::lock;
 use super::module::{Cache, Image, Kernel};
-use super::probe::{Costs, DeviceInfo, fault_of, name_of};
+use super::probe::{DeviceInfo, fault_of, name_of};
 use super::records::{Calls, RecordKind, RecordTable, TableInUse};
 use super::slot::Slot;
 
@@ -44,7 +44,7 @@ pub struct Timing {
 }
 
 pub(crate) struct Device {
-    info: DeviceInfo,
+    pub(crate) info: DeviceInfo,
     context: Arc<CudaContext>,
     loaded: Cache,
     calls: Calls,
@@ -81,10 +81,6 @@ impl Device {
         })
     }
 
-    pub(crate) fn info(&self) -> &DeviceInfo {
-        &self.info
-    }
-
     /// The kernel of an image, compiled on first use.
     pub(crate) fn kernel(&self, image: &'static Image) -> Result<Arc<Kernel>, Error> {
         self.check_lost()?;
@@ -101,11 +97,6 @@ impl Device {
             calls: self.under_way.fetch_add(1, Relaxed) + 1,
             _under_way: under_way,
         }
-    }
-
-    /// Uses measured times as estimates.
-    pub(crate) fn set_costs(&mut self, costs: Arc<Costs>) {
-        self.info.set_costs(costs);
     }
 
     /// Counts a chunk and the time of its kernels.
@@ -166,21 +157,13 @@ impl fmt::Debug for Device {
 
 /// A call under way on a device. Those who must wait for all calls wait until it is dropped.
 pub(crate) struct Call<'a> {
-    device: &'a Device,
-    calls: usize,
+    pub(crate) device: &'a Device,
+    /// The number of calls under way on the device when this one began, including this one.
+    pub(crate) calls: usize,
     _under_way: RwLockReadGuard<'a, ()>,
 }
 
 impl<'a> Call<'a> {
-    pub(crate) fn device(&self) -> &'a Device {
-        self.device
-    }
-
-    /// The number of calls under way on the device when this one began, including this one.
-    pub(crate) fn calls(&self) -> usize {
-        self.calls
-    }
-
     /// The records of one kind that stay on the device.
     pub(crate) fn table(&self, kind: RecordKind) -> TableInUse<'_> {
         let mut records = lock(&self.device.records);
@@ -214,14 +197,10 @@ impl Drop for Call<'_> {
 /// Slots in use by a call. They are clean afterwards, also after an error or a panic.
 pub(super) struct SlotsInUse<'a> {
     device: &'a Device,
-    slots: Vec<Slot>,
+    pub(super) slots: Vec<Slot>,
 }
 
 impl SlotsInUse<'_> {
-    pub(super) fn slots(&mut self) -> &mut [Slot] {
-        &mut self.slots
-    }
-
     /// Frees the buffers of these slots and of all free slots.
     pub(super) fn release(&mut self) {
         self.slots.iter_mut().for_each(Slot::release);

@@ -76,7 +76,7 @@ impl InjectionPoint<'_> {
 
     /// Changes the record with this index.
     pub(crate) fn change_record(&self, index: usize, change: impl FnOnce(&mut [u64])) {
-        let (records, words) = (self.loaded.records(), self.loaded.records().kind().words);
+        let (records, words) = (self.loaded.records(), self.loaded.records().kind.words);
         assert!(index < records.len());
         let start = (index * words * size_of::<u64>()) as CUdeviceptr;
         self.change_at(records.address() + start, words, change);

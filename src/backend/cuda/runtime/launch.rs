@@ -49,7 +49,7 @@ pub(crate) struct Launch {
     image: &'static Image,
     blocks: usize,
     arguments: Vec<Argument>,
-    is_short: bool,
+    pub(super) is_short: bool,
 }
 
 impl Launch {
@@ -82,10 +82,6 @@ impl Launch {
         }
     }
 
-    pub(super) fn is_short(&self) -> bool {
-        self.is_short
-    }
-
     pub(crate) fn arguments(&self) -> &[Argument] {
         &self.arguments
     }
@@ -108,7 +104,7 @@ impl Launch {
         stream: &CudaStream,
     ) -> Result<(), DriverError> {
         let kernel = loaded.kernel(self.image);
-        kernel.context().bind_to_thread()?;
+        kernel.module.context.bind_to_thread()?;
         // All hosts of CUDA are little-endian: the first half of a value is its `u32`.
         let values = self.arguments.iter().map(|argument| match argument {
             Argument::Words(part)
@@ -127,7 +123,7 @@ impl Launch {
         // guarantees the buffers.
         unsafe {
             result::launch_kernel(
-                kernel.function(),
+                kernel.function,
                 (self.blocks as u32, 1, 1),
                 (self.image.threads, 1, 1),
                 self.image.shared_bytes,
@@ -148,7 +144,7 @@ pub(crate) struct Loaded {
 impl Loaded {
     fn kernel(&self, image: &'static Image) -> &Kernel {
         let mut kernels = self.kernels.iter();
-        let found = kernels.find(|kernel| ptr::eq(kernel.image(), image));
+        let found = kernels.find(|kernel| ptr::eq(kernel.image, image));
         found.expect("the kernel of every launch is loaded")
     }
 
@@ -204,10 +200,10 @@ pub(in crate::backend::cuda) fn check_indices(
                 assert_below(&input[part.range()], count, loaded.records().len());
             }
             Argument::Records(kind) => {
-                assert!(loaded.records().kind() == kind, "records of another kind");
+                assert!(loaded.records().kind == kind, "records of another kind");
             }
             Argument::Record { kind, index } => {
-                assert!(loaded.records().kind() == kind, "records of another kind");
+                assert!(loaded.records().kind == kind, "records of another kind");
                 assert!((index as usize) < loaded.records().len(), "no such record");
             }
             Argument::Words(_) | Argument::U32(_) | Argument::U64(_) => {}
@@ -244,7 +240,7 @@ mod tests {
         let mut layout = Layout::default();
         layout.output(99);
         let arguments = [Argument::U32(7), Argument::Words(part)];
-        check_parts(&arguments, layout.sizes());
+        check_parts(&arguments, layout.sizes);
     }
 
     #[test]
@@ -257,7 +253,7 @@ mod tests {
             records: layout.input(7),
             size: 7,
         };
-        check_parts(&[argument], layout.sizes());
+        check_parts(&[argument], layout.sizes);
     }
 
     #[test]
@@ -270,7 +266,7 @@ mod tests {
             records: layout.output(7),
             size: 7,
         };
-        check_parts(&[argument], layout.sizes());
+        check_parts(&[argument], layout.sizes);
     }
 
     /// There is space for four records of three words. Only some of these words were sent.

@@ -54,7 +54,8 @@ impl Part {
 /// public.
 #[derive(Default)]
 pub(crate) struct Layout {
-    sizes: Sizes,
+    /// The buffer lengths that all parts together need.
+    pub(super) sizes: Sizes,
 }
 
 impl Layout {
@@ -76,11 +77,6 @@ impl Layout {
     /// Adds words that one kernel leaves for the next.
     pub(crate) fn intermediate(&mut self, words: usize) -> Part {
         self.add(Buffer::Intermediate, words)
-    }
-
-    /// The buffer lengths that all parts together need.
-    pub(super) fn sizes(&self) -> Sizes {
-        self.sizes
     }
 
     fn add(&mut self, buffer: Buffer, len: usize) -> Part {

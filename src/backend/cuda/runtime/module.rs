@@ -115,8 +115,8 @@ impl Cache {
 }
 
 /// PTX that the driver has compiled and loaded.
-struct Module {
-    context: Arc<CudaContext>,
+pub(super) struct Module {
+    pub(super) context: Arc<CudaContext>,
     module: CUmodule,
 }
 
@@ -152,10 +152,12 @@ impl Drop for Module {
 
 /// A function of a loaded module.
 pub(crate) struct Kernel {
-    module: Arc<Module>,
-    function: CUfunction,
-    image: &'static Image,
-    resident_blocks: u32,
+    pub(super) module: Arc<Module>,
+    /// The driver's handle.
+    pub(super) function: CUfunction,
+    pub(super) image: &'static Image,
+    /// Blocks that the device computes at a time.
+    pub(crate) resident_blocks: u32,
 }
 
 // SAFETY: as for `Module`, to which the function belongs.
@@ -197,23 +199,5 @@ impl Kernel {
             image,
             resident_blocks: per_multiprocessor.max(1) as u32 * multiprocessors,
         })
-    }
-
-    pub(super) fn image(&self) -> &'static Image {
-        self.image
-    }
-
-    /// Blocks that the device computes at a time.
-    pub(crate) fn resident_blocks(&self) -> u32 {
-        self.resident_blocks
-    }
-
-    pub(super) fn context(&self) -> &Arc<CudaContext> {
-        &self.module.context
-    }
-
-    /// The driver's handle.
-    pub(super) fn function(&self) -> CUfunction {
-        self.function
     }
 }

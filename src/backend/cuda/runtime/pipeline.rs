@@ -135,7 +135,7 @@ impl Devices {
         job: &J,
         output: O,
     ) -> Result<(), J::Error> {
-        let forecast = |device: &&Device, count| job.forecast(device.info(), count);
+        let forecast = |device: &&Device, count| job.forecast(&device.info, count);
         let devices = with_times(self.iter(), output.len(), forecast);
         self.run_with(job, &devices, output)
     }
@@ -147,7 +147,7 @@ impl Devices {
         count: usize,
         forecast: impl Fn(&DeviceInfo, usize) -> Option<f64>,
     ) -> Option<f64> {
-        let forecast = |device: &&Device, count| forecast(device.info(), count);
+        let forecast = |device: &&Device, count| forecast(&device.info, count);
         together(&with_times(self.in_use(), count, forecast))
     }
 

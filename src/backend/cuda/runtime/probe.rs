@@ -31,12 +31,16 @@ pub struct DeviceInfo {
     name: String,
     compute_capability: (i32, i32),
     multiprocessors: u32,
-    clock_khz: u32,
+    /// The clock of the multiprocessors in kHz.
+    pub(crate) clock_khz: u32,
     memory_bytes: usize,
     single_to_double: u32,
-    shared_bytes_per_block: u32,
-    cuda_version: i32,
-    costs: Option<Arc<Costs>>,
+    /// The most shared memory that a block may ask for, in bytes.
+    pub(crate) shared_bytes_per_block: u32,
+    /// The CUDA version of the driver, 1000 times the major and 10 times the minor number.
+    pub(crate) cuda_version: i32,
+    /// The measured times of this device. `None` before a calibration.
+    pub(crate) costs: Option<Arc<Costs>>,
 }
 
 impl DeviceInfo {
@@ -76,30 +80,6 @@ impl DeviceInfo {
     #[must_use]
     pub fn single_to_double(&self) -> u32 {
         self.single_to_double
-    }
-
-    /// The most shared memory that a block may ask for, in bytes.
-    pub(crate) fn shared_bytes_per_block(&self) -> u32 {
-        self.shared_bytes_per_block
-    }
-
-    /// The CUDA version of the driver, 1000 times the major and 10 times the minor number.
-    pub(crate) fn cuda_version(&self) -> i32 {
-        self.cuda_version
-    }
-
-    /// The clock of the multiprocessors in kHz.
-    pub(crate) fn clock_khz(&self) -> u32 {
-        self.clock_khz
-    }
-
-    /// The measured times of this device. `None` before a calibration.
-    pub(crate) fn costs(&self) -> Option<&Costs> {
-        self.costs.as_deref()
-    }
-
-    pub(crate) fn set_costs(&mut self, costs: Arc<Costs>) {
-        self.costs = Some(costs);
     }
 }
 
@@ -287,7 +267,7 @@ mod tests {
 
         /// The same device with these measured times.
         pub(crate) fn with_costs(mut self, costs: Costs) -> Self {
-            self.set_costs(Arc::new(costs));
+            self.costs = Some(Arc::new(costs));
             self
         }
 

@@ -162,15 +162,11 @@ impl<'a> TableInUse<'a> {
 /// Records that stay at their addresses while this is held, even if the table moves to grow.
 #[derive(Clone)]
 pub(crate) struct HeldRecords {
-    kind: RecordKind,
+    pub(super) kind: RecordKind,
     records: Option<Arc<DeviceWords>>,
 }
 
 impl HeldRecords {
-    pub(super) fn kind(&self) -> RecordKind {
-        self.kind
-    }
-
     /// The number of records that fit. Every index is below it.
     pub(super) fn len(&self) -> usize {
         self.records.as_ref().map_or(0, |records| records.len()) / self.kind.words

@@ -93,15 +93,10 @@ pub(super) struct Share<'q, O> {
     remaining: &'q Mutex<Remaining<O>>,
     worker: usize,
     /// The initial number of instances in the share.
-    len: usize,
+    pub(super) len: usize,
 }
 
 impl<O: Destination> Share<'_, O> {
-    /// The approximate number of instances for this worker.
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
     /// Takes the next chunk: of the worker's share, or else half of the largest share. `None` if
     /// there is none.
     pub(super) fn next(&self, lens: ChunkLens) -> Option<Piece<O>> {

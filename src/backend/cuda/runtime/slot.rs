@@ -124,10 +124,10 @@ impl Slot {
         loaded: &Loaded,
     ) -> Result<(), DriverError> {
         assert!(self.busy.is_none(), "the slot is in use");
-        let sizes = layout.sizes();
+        let sizes = layout.sizes;
         for kernel in &loaded.kernels {
             assert!(
-                *kernel.context() == self.context,
+                kernel.module.context == self.context,
                 "a kernel of another device"
             );
         }
@@ -172,9 +172,9 @@ impl Slot {
             loaded,
         };
         self.kernel_start.record(stream)?;
-        let runs = launches.chunk_by(|a, b| a.is_short() == b.is_short());
+        let runs = launches.chunk_by(|a, b| a.is_short == b.is_short);
         for run in runs {
-            let is_apart = !is_single && !run[0].is_short();
+            let is_apart = !is_single && !run[0].is_short;
             let kernels = if is_apart { &self.chains } else { stream };
             if is_apart {
                 self.before_long.record(stream)?;

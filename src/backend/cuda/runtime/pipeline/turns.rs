@@ -26,10 +26,10 @@ pub(super) fn run_share<O: Destination, J: Job<O>>(
     share: &Share<'_, O>,
 ) -> Result<(), J::Error> {
     let call = device.call();
-    let (prepared, lens) = job.prepare(&call, share.len().saturating_mul(call.calls()))?;
-    let mut in_use = call.slots(slots_for(share.len().div_ceil(lens.most.max(1))));
+    let (prepared, lens) = job.prepare(&call, share.len.saturating_mul(call.calls))?;
+    let mut in_use = call.slots(slots_for(share.len.div_ceil(lens.most.max(1))));
     device.check_lost()?;
-    let has_many = share.len() > lens.most;
+    let has_many = share.len > lens.most;
     let sending = Sending {
         job,
         device,
@@ -38,9 +38,9 @@ pub(super) fn run_share<O: Destination, J: Job<O>>(
         lens,
         submitting: Mutex::default(),
         is_stopped: AtomicBool::new(false),
-        sleeps: has_many || call.calls() > 1,
+        sleeps: has_many || call.calls > 1,
     };
-    let slots = in_use.slots();
+    let slots = &mut in_use.slots[..];
     let result = match has_many {
         false => sending.drive(slots),
         true => {
@@ -61,7 +61,7 @@ pub(super) fn run_share<O: Destination, J: Job<O>>(
             CUresult::CUDA_ERROR_OUT_OF_MEMORY
         )))
     );
-    in_use.slots().iter_mut().for_each(Slot::abandon);
+    in_use.slots.iter_mut().for_each(Slot::abandon);
     if is_full {
         in_use.release();
     }

@@ -104,7 +104,7 @@ fn everybody_gets_a_share_by_speed() {
         |w| w.speed,
         &mut places[..],
         |worker, share| {
-            lock(&lens).push((worker.speed, share.len()));
+            lock(&lens).push((worker.speed, share.len));
             worker.work(share, 512).map(|_| ())
         },
     );

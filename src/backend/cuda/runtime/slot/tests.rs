@@ -21,7 +21,7 @@ fn with_slot(test: impl FnOnce(&mut Slot)) {
     let device = Device::open(&found[0]).unwrap();
     let call = device.call();
     let mut in_use = call.slots(1);
-    test(&mut in_use.slots()[0]);
+    test(&mut in_use.slots[0]);
 }
 
 /// The control of all tests that look for leftovers: a single word in any of the buffers is found.
@@ -33,7 +33,7 @@ fn a_word_that_is_left_is_found() {
         layout.output(9);
         layout.scratch(9);
         layout.intermediate(9);
-        slot.grow(layout.sizes()).unwrap();
+        slot.grow(layout.sizes).unwrap();
         assert!(slot.is_wiped());
         for buffer in 0..Buffers::COUNT {
             for (last, is_wiped) in [(1, false), (0, true)] {
