@@ -276,9 +276,8 @@ impl Cuda {
     /// on the devices. `None` if none has a kernel.
     pub(crate) fn predicted_ms(&self, bits: u32, exponent_bits: u32, count: usize) -> Option<f64> {
         self.devices.forecast(count, |device, share| {
-            let tuning = Tuning::default();
-            let plan = Plan::new(bits, exponent_bits, share, device, tuning)?;
-            Some(plan.milliseconds)
+            let plan = Plan::new(bits, exponent_bits, share, device, Tuning::default());
+            plan.map(|plan| plan.milliseconds)
         })
     }
 

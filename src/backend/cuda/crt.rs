@@ -94,8 +94,8 @@ impl Cuda {
     ) -> Option<f64> {
         let class = self.crt_class(product_bits, bits)?;
         self.devices.forecast(count.div_ceil(2), |device, share| {
-            let plan = Plan::of_halves(&class, exponent_bits, share, device)?;
-            Some(plan.milliseconds)
+            let plan = Plan::of_halves(&class, exponent_bits, share, device);
+            plan.map(|plan| plan.milliseconds)
         })
     }
 }

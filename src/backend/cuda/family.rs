@@ -71,7 +71,7 @@ pub(crate) trait Family: fmt::Debug + Sync {
         windows
             .filter_map(Window::new)
             .min_by(|a, b| cost(a).total_cmp(&cost(b)))
-            .unwrap_or_else(|| unreachable!("there are windows"))
+            .expect("there are windows")
     }
 
     /// The least number of powers in a window table. Other numbers share its memory.

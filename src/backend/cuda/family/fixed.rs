@@ -55,9 +55,7 @@ impl TableShape {
         let mut put = |row, entry, number, byte: usize| {
             let octets: [usize; 8] = core::array::from_fn(|i| i);
             let octets = octets.map(|i| (residue(row, entry + i, number) >> (8 * byte)) as u8);
-            let Some(word) = words.next() else {
-                unreachable!("the record has a place for every entry");
-            };
+            let word = words.next().expect("a place for every entry");
             *word = u64::from_le_bytes(octets);
         };
         for row in 0..self.rows() {

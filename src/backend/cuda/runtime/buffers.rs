@@ -247,9 +247,7 @@ impl Buffers {
     ///
     /// If the last results were not returned.
     pub(super) fn give_results(&mut self, len: usize) -> Results {
-        let Some(spare) = self.spare_out.take() else {
-            panic!("results were not returned");
-        };
+        let spare = self.spare_out.take().expect("results were not returned");
         self.used_out = 0;
         Results {
             words: mem::replace(&mut self.host_out, spare),

@@ -102,10 +102,8 @@ impl Layout {
 ///
 /// If parts overlap, or lie beyond the words.
 pub(crate) fn places<const N: usize>(words: &mut [u64], parts: [Part; N]) -> [&mut [u64]; N] {
-    let Ok(places) = words.get_disjoint_mut(parts.map(Part::range)) else {
-        panic!("parts that overlap, or of another layout");
-    };
-    places
+    let places = words.get_disjoint_mut(parts.map(Part::range));
+    places.expect("parts that do not overlap, of the layout of the words")
 }
 
 /// Lengths of the buffers in words, in the order of [`Buffer`]; public.

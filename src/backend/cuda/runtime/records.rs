@@ -234,9 +234,8 @@ impl RecordTable {
 
     fn add(&self, write: impl FnOnce(&mut [u64])) -> Result<u32, DriverError> {
         let mut state = lock(&self.state);
-        let Some(context) = state.context.clone() else {
-            unreachable!("a call keeps its device, which closes the table");
-        };
+        let context = state.context.clone();
+        let context = context.expect("a call keeps its device, which closes the table");
         if state.free.is_empty() {
             self.grow(&mut state, &context)?;
         }
@@ -354,9 +353,7 @@ fn send<E>(
 ) -> Result<u32, E> {
     let staged = Staged(staging);
     write(staged.0);
-    let Some(index) = free.pop() else {
-        unreachable!("the table has just grown");
-    };
+    let index = free.pop().expect("the table has just grown");
     let copied = copy(staged.0);
     drop(staged);
     match copied {

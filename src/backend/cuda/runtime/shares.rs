@@ -219,9 +219,8 @@ fn on_each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<
 /// blocks.
 fn shares(len: usize, speeds: &[f64], granularity: usize) -> Vec<usize> {
     let total: f64 = speeds.iter().sum();
-    let Some(last) = speeds.iter().rposition(|&speed| speed > 0.0) else {
-        panic!("no worker has any speed");
-    };
+    let last = speeds.iter().rposition(|&speed| speed > 0.0);
+    let last = last.expect("a worker has some speed");
     let (mut start, mut sum) = (0, 0.0);
     let share = |(worker, &speed): (usize, &f64)| {
         sum += speed;

@@ -135,9 +135,7 @@ impl Slot {
             check_parts(launch.arguments(), sizes);
         }
         self.grow(sizes)?;
-        let Some(buffers) = &mut self.buffers else {
-            unreachable!("buffers were just made");
-        };
+        let buffers = self.buffers.as_mut().expect("buffers were just made");
         let addresses = buffers.for_device(sizes);
         let input = buffers.inputs(sizes.of(Buffer::Input));
         fill(input);
