@@ -11,10 +11,10 @@
 //! ```
 //!
 //! A device is given by its compute capability, the version of the driver, the number of
-//! multiprocessors, and the name. Times are in nanoseconds: of a call besides its kernels, and for
-//! each kernel of a block with exponents as long as its numbers, alone on a device and as one of as
-//! many as share a multiprocessor. For each width of the processor: picoseconds of a thread for a
-//! bit. Lines that begin with `#`, and empty ones, are ignored. The sum covers all other lines.
+//! multiprocessors, and the name. Times are in nanoseconds. That of a call excludes its kernels.
+//! Those of a kernel are for a block with exponents as long as its numbers: alone on a device, and
+//! each of as many as share a multiprocessor. A width has picoseconds of a thread for a bit. Lines
+//! that begin with `#`, and empty ones, are ignored. The sum covers all other lines.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;

@@ -80,7 +80,7 @@ pub(super) struct Piece<O> {
     pub(super) output: O,
 }
 
-/// The instances of a batch that nobody has taken, or that were returned.
+/// The instances of a batch that no worker has taken, and those that were returned.
 struct Remaining<O> {
     /// In any order. The next one is the last.
     pieces: Vec<Piece<O>>,
