@@ -1,7 +1,8 @@
 //! The text format of a calibration, one line for each measurement:
 //!
 //! ```text
-//! batch-modexp calibration 2, kernels 0123456789abcdef
+//! batch-modexp calibration 1
+//! kernels 0123456789abcdef
 //! device 9.0 13000 132 NVIDIA H200
 //! call 400000
 //! kernel dpf 1024 t1 9060000 9330000
@@ -29,8 +30,8 @@ use super::super::family;
 use super::super::runtime::probe::BlockTimes;
 use super::{Calibration, Chip, ProcessorCosts, kernel_set};
 
-/// The first line, with the version of the format, apart from the fingerprint of the kernels.
-const HEAD: &str = "batch-modexp calibration 2, kernels";
+/// The first line, with the version of the format.
+const HEAD: &str = "batch-modexp calibration 1\n";
 
 /// A year in nanoseconds, the longest time that is accepted. Sums of such times do not overflow.
 const LONGEST_NS: u64 = 365 * 86_400 * 1_000_000_000;
@@ -62,15 +63,12 @@ impl FromStr for Calibration {
                 [] => continue,
                 [first, ..] if first.starts_with('#') => continue,
                 _ if is_whole => false,
-                [head @ .., set] if body.is_empty() => match hexadecimal(set) {
-                    Some(set) if head.join(" ") == HEAD => {
-                        if set != kernel_set() {
-                            return Err(CalibrationFault::OtherKernels);
-                        }
-                        true
-                    }
-                    _ => false,
+                words if body.is_empty() => words.join(" ") == HEAD.trim_end(),
+                ["kernels", set] if body == HEAD => match hexadecimal(set) {
+                    Some(set) if set != kernel_set() => return Err(CalibrationFault::OtherKernels),
+                    set => set.is_some(),
                 },
+                _ if body == HEAD => false,
                 ["sum", expected] => {
                     is_whole = hexadecimal(expected) == Some(sum(&body));
                     is_whole
@@ -91,7 +89,7 @@ impl FromStr for Calibration {
 impl Calibration {
     /// Writes all lines except the sum.
     fn write_lines(&self, text: &mut String) -> fmt::Result {
-        writeln!(text, "{HEAD} {:016x}", kernel_set())?;
+        writeln!(text, "{HEAD}kernels {:016x}", kernel_set())?;
         for (chip, costs) in &self.devices {
             let (major, minor) = chip.compute_capability;
             let (cuda, count) = (chip.cuda_version, chip.multiprocessors);
