@@ -173,7 +173,10 @@ fn entry(name: &str, module: &str, index: usize, shape: &Shape, operation: &Oper
         ..
     } = shape;
     let (scratch_doubles, times) = match operation.window_table {
-        true => (shape.scratch_doubles, shape.times.unwrap_or_default()),
+        true => {
+            let times = shape.times.unwrap_or_else(|| panic!("{name} has no times"));
+            (shape.scratch_doubles, times)
+        }
         false => (0, [0.0; 2]),
     };
     let [alone_ns, shared_ns] = times.map(|ms| (ms * 1e6).round() as u64);

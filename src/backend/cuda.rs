@@ -256,13 +256,13 @@ impl Cuda {
         self.check_and_run(batch, exponent_bits, out, Self::MAX_BITS, tuning)
     }
 
-    /// The cost on the devices of all batches since the last call of this function. For
-    /// measurements.
+    /// The cost on the devices of all batches since the last call of this function, or since the
+    /// last calibration. For measurements, by one caller at a time.
     pub fn take_timing(&self) -> Timing {
         let mut sum = Timing::default();
         for timing in self.devices.iter().map(Device::take_timing) {
-            sum.kernel += timing.kernel;
-            sum.chunks += timing.chunks;
+            sum.kernel = sum.kernel.saturating_add(timing.kernel);
+            sum.chunks = sum.chunks.saturating_add(timing.chunks);
         }
         sum
     }

@@ -59,8 +59,9 @@ struct Options {
     /// Pairs that are measured at the same time, on a core each.
     #[arg(long, default_value_t = 1)]
     jobs: usize,
-    /// Measures the kernels and private operations of a GPU instead of the processor's.
-    #[arg(long)]
+    /// Measures the kernels and private operations of a GPU instead of the processor's, one pair at
+    /// a time.
+    #[arg(long, conflicts_with = "jobs")]
     gpu: bool,
     /// Fails if a |t| is above this, or that of a control is not, nor is with 64 times as many
     /// measurements.

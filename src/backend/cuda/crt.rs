@@ -5,6 +5,7 @@
 
 use alloc::vec::Vec;
 use core::ops::Range;
+use std::sync::Mutex;
 
 use batch_modexp_core::window::Window;
 use crypto_bigint::Limb;
@@ -21,6 +22,7 @@ use super::plan::{self, Plan};
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::places;
+use super::runtime::lock;
 use super::runtime::pipeline::{ChunkLens, Destination, Job, Stop};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::records::{Residence, TableInUse};
@@ -186,6 +188,7 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         share: &Share,
         chunk: &Range<usize>,
         slot: &mut Slot,
+        submitting: &Mutex<()>,
     ) -> Result<Self::Chunk, Stop<F::Error>> {
         let operands = match self.feed.feed.is_blinded() {
             false => Operands::Same,
@@ -208,6 +211,7 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         }
         let (blinds, loaded) = (operands == Operands::Given, &share.loaded);
         let write_indices = |input: &mut [u64]| self.write_indices(share, chunk, &work, input);
+        let _alone = lock(submitting);
         self.feed
             .submit(chunk, blinds, &work, loaded, slot, write_indices)
     }

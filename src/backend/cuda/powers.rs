@@ -7,6 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::iter::repeat_n;
 use core::ops::Range;
+use std::sync::Mutex;
 
 use batch_modexp_core::engine::{Engine as _, SecretPowers};
 use batch_modexp_core::monty::{ModulusRef, power_of_two};
@@ -23,6 +24,7 @@ use super::plan::{Plan, Tuning};
 use super::runtime::device::Call;
 use super::runtime::launch::Loaded;
 use super::runtime::layout::places;
+use super::runtime::lock;
 use super::runtime::pipeline::{ChunkLens, Destination, Job, Stop};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
@@ -164,6 +166,7 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
         share: &Share,
         chunk: &Range<usize>,
         slot: &mut Slot,
+        submitting: &Mutex<()>,
     ) -> Result<Self::Chunk, Stop<F::Error>> {
         let entry = share.grid.entry;
         let moduli = self.feed.feed.moduli(chunk.clone());
@@ -180,6 +183,7 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
             write_moduli(entry, &moduli, places, self.feed.threads);
         };
         let loaded = &share.loaded;
+        let _alone = lock(submitting);
         self.feed
             .submit(chunk, false, &work, loaded, slot, write_moduli)
     }

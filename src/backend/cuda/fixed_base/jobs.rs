@@ -5,6 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::ops::Range;
+use std::sync::Mutex;
 
 use batch_modexp_core::Error;
 use batch_modexp_core::monty::ModulusRef;
@@ -16,6 +17,7 @@ use crate::backend::cuda::family::{Entry, Grid};
 use crate::backend::cuda::feed::{Feed, Feeding};
 use crate::backend::cuda::runtime::device::Call;
 use crate::backend::cuda::runtime::launch::Loaded;
+use crate::backend::cuda::runtime::lock;
 use crate::backend::cuda::runtime::pipeline::{ChunkLens, Job, Stop};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::slot::Slot;
@@ -167,6 +169,7 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
         share: &Share,
         chunk: &Range<usize>,
         slot: &mut Slot,
+        submitting: &Mutex<()>,
     ) -> Result<Self::Chunk, Stop<Error>> {
         let what = FixedChunk {
             count: chunk.len(),
@@ -176,6 +179,7 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
         };
         let work = fixed::powers(&self.table.shape, share.grid, &what);
         let no_more = |_: &mut [u64]| ();
+        let _alone = lock(submitting);
         self.feed
             .submit(chunk, false, &work, &share.loaded, slot, no_more)
     }

@@ -102,8 +102,8 @@ impl Device {
     /// Counts a chunk and the time of its kernels.
     pub(super) fn add_timing(&self, kernel: Duration) {
         let mut timing = lock(&self.timing);
-        timing.kernel += kernel;
-        timing.chunks += 1;
+        timing.kernel = timing.kernel.saturating_add(kernel);
+        timing.chunks = timing.chunks.saturating_add(1);
     }
 
     /// The cost of all chunks since the last call of this function.

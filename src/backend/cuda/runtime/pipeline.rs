@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use core::mem;
 use core::ops::Range;
 use std::process;
+use std::sync::Mutex;
 
 use batch_modexp_core::Error;
 use cudarc::driver::DriverError;
@@ -41,12 +42,14 @@ pub(crate) trait Job<O>: Sync {
         count: usize,
     ) -> Result<(Self::Share, ChunkLens), Self::Error>;
 
-    /// Submits a chunk. Each share submits one at a time: two would both be late.
+    /// Submits a chunk. From the moment when it opens the chunk's items it holds `submitting`, of
+    /// which each share has one: two chunks at a time would both be late.
     fn submit(
         &self,
         share: &Self::Share,
         chunk: &Range<usize>,
         slot: &mut Slot,
+        submitting: &Mutex<()>,
     ) -> Result<Self::Chunk, Stop<Self::Error>>;
 
     /// Copies the results of a chunk, all words of its output, to their places, and wipes them. A

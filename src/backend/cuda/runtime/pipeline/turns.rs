@@ -10,7 +10,6 @@ use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 
 use super::super::device::{Device, SLOTS_OF_CALL};
-use super::super::lock;
 use super::super::shares::{Piece, Share};
 use super::super::slot::Slot;
 use super::{ChunkLens, Destination, Job, Stop};
@@ -90,7 +89,7 @@ struct Sending<'a, O: Destination, J: Job<O>> {
     share: &'a Share<'a, O>,
     prepared: &'a J::Share,
     lens: ChunkLens,
-    /// Held while a chunk is submitted: see [`Job::submit`].
+    /// See [`Job::submit`].
     submitting: Mutex<()>,
     /// Whether a thread has failed, so that the other one can stop.
     is_stopped: AtomicBool,
@@ -166,10 +165,8 @@ impl<O: Destination, J: Job<O>> Sending<'_, O, J> {
         let Some(piece) = self.share.next(self.lens) else {
             return Ok(false);
         };
-        let alone = lock(&self.submitting);
-        let submitted = self.job.submit(self.prepared, &piece.range, slot);
-        drop(alone);
-        match submitted {
+        let (range, submitting) = (&piece.range, &self.submitting);
+        match self.job.submit(self.prepared, range, slot, submitting) {
             Ok(kept) => *under_way = Some((kept, piece)),
             Err(stop) => {
                 self.share.give_back(piece);
