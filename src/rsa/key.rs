@@ -118,6 +118,7 @@ pub(super) struct Crt {
     pub(super) q: Modulus,
     pub(super) dp_less_1: Secret<BoxedUint>,
     pub(super) dq_less_1: Secret<BoxedUint>,
+    /// As wide as p.
     pub(super) qinv: Secret<BoxedUint>,
     /// A public bound on the lengths of both primes, and so of dP and dQ, in bits.
     pub(super) prime_bits: u32,

@@ -107,7 +107,7 @@ fn reduce(engine: &dyn Engine, primes: Moduli<'_>, values: &[Limb]) -> Secret<Ve
 /// `halves[keys.len() + i]` modulo q: `m2 + q * h` with `h = (m1 - m2) * qinv mod p`.
 ///
 /// This is Garner's recombination (RFC 8017, section 5.2.1, step 2.b), constant-time in every value.
-/// The halves must be reduced and as wide as the primes. If one of them is wrong, the result is
+/// There must be a key. The halves must be reduced and as wide as the primes. If one of them is wrong, the result is
 /// some number.
 fn recombine(
     engine: &dyn Engine,

@@ -214,7 +214,7 @@ fn batch_sizes(backend: &impl Tables) {
     let mut rng = rng();
     let (width, modulus) = (128, odd(&mut rng, 128));
     let base = rng.random_biguint(width.into());
-    for count in (0..=17).chain([31, 32, 33, 127, 128, 129, 300]) {
+    for count in (0..=17).chain([31, 32, 33, 127, 128, 129, 300, 513, 1025]) {
         let exponents: Vec<_> = (0..count).map(|_| rng.random_biguint(64)).collect();
         check(backend, (&base, &modulus, width), (&exponents, 64), PLENTY);
     }

@@ -200,7 +200,8 @@ impl<'a> ModulusRef<'a> {
     /// Subtracts the modulus if `carry` is 1. If `value + R * carry` is below `R + modulus`, the
     /// result is congruent to it and below R.
     fn reduce_carry(&self, carry: Limb, value: &mut [Limb]) {
-        let mask = Limb::ZERO.wrapping_sub(carry);
+        // With a barrier, as in `add_under_mask`.
+        let mask = black_box(Limb::ZERO.wrapping_sub(carry));
         let mut borrow = Limb::ZERO;
         for (value, m) in value.iter_mut().zip(self.limbs) {
             (*value, borrow) = value.borrowing_sub(*m & mask, borrow);

@@ -212,13 +212,18 @@ impl Outputs {
     /// The index of the item at a position of the caller's batch, above all of them if it is not
     /// certain.
     fn item(&self, position: usize) -> usize {
-        let Some(&item) = self.order.get(position) else {
+        if self.is_in_order() {
             return position;
-        };
-        match self.positions.get(item) == Some(&position) {
-            true => item,
-            false => usize::MAX,
         }
+        match self.order.get(position) {
+            Some(&item) if self.positions.get(item) == Some(&position) => item,
+            _ => usize::MAX,
+        }
+    }
+
+    /// Whether items are in the caller's order.
+    fn is_in_order(&self) -> bool {
+        self.order.is_empty() && self.positions.is_empty()
     }
 
     /// The octets or the error of an item.
@@ -241,6 +246,10 @@ impl Outputs {
 
     /// Fails with the error of the first failed item.
     pub(in crate::rsa) fn all_succeeded(&self) -> Result<(), Error> {
+        // Looking at each item takes 5 % of a large verification on a GPU.
+        if self.is_in_order() && !self.lens_plus_1.contains(&0) {
+            return Ok(());
+        }
         (0..self.len()).try_for_each(|index| self.get(index).map(|_| ()))
     }
 

@@ -136,7 +136,7 @@ fn digest_info(
     let oid = oid.as_bytes();
     let len = oid.len() + digest.len() + 11;
     // The longest digest has 64 octets, and its DigestInfo 83.
-    assert!(len <= 0x80, "DER encodes each length in one octet");
+    assert!(len <= 0x80, "no hash function has such long digests");
     let min_len = len + 10;
     if (n_bits.div_ceil(8) as usize) < min_len {
         return Err(Error::KeyTooShort {

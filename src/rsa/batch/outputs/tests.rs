@@ -107,6 +107,11 @@ fn a_wrong_index_gives_no_output_of_another_item() {
         assert_eq!(outputs.get(2), fault(2));
         assert!(outputs.get(0).is_ok() && outputs.get(1).is_ok());
     }
+    for len in 0..3 {
+        let mut outputs = filled([[2, 0, 1]; 2]);
+        outputs.order.truncate(len);
+        assert_eq!(outputs.get(2), Err(Error::Fault { index: 2 }));
+    }
 }
 
 /// Items whose positions differ are not encoded, also where no list has them.
