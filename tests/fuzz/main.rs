@@ -161,7 +161,7 @@ fn multi_exp() {
 
 #[test]
 fn sign_batch() {
-    run("sign_batch", 3000, targets::sign_batch::run);
+    run("sign_batch", 1000, targets::sign_batch::run);
 }
 
 #[test]
