@@ -43,7 +43,6 @@ use crypto_bigint::Unsigned;
 
 use self::family::Entry;
 use self::runtime::device::Device;
-pub use self::runtime::device::Timing;
 use self::runtime::pipeline::Devices;
 use self::words::HostPool;
 
@@ -53,6 +52,7 @@ pub use self::family::{Entry as EntryPoint, serving as entry_points, widths};
 pub use self::fixed_base::CudaFixedBase;
 use self::plan::Plan;
 pub use self::plan::{Tuning, fastest_entry_point};
+pub use self::runtime::device::Timing;
 pub use self::runtime::probe::DeviceInfo;
 #[cfg(feature = "rsa")]
 pub(crate) use self::runtime::records::Residence;
@@ -256,8 +256,8 @@ impl Cuda {
         self.check_and_run(batch, exponent_bits, out, Self::MAX_BITS, tuning)
     }
 
-    /// The cost on the devices of all batches since the last call of this function, or since the
-    /// last calibration. For measurements, by one caller at a time.
+    /// The cost on the devices of all batches since the last call of this function. For
+    /// measurements, by one caller at a time. A calibration calls it too.
     pub fn take_timing(&self) -> Timing {
         let mut sum = Timing::default();
         for timing in self.devices.iter().map(Device::take_timing) {

@@ -117,7 +117,7 @@ impl Accepted {
 /// # Errors
 ///
 /// [`Error::Rng`], or the backend's error if it failed as a whole.
-pub(super) fn compute(
+pub(super) fn compute_by_class(
     count: usize,
     source: &dyn Source,
     streams: &Streams,
@@ -304,6 +304,11 @@ impl<'a> KeyClass<'a> {
     /// The public exponent.
     pub(super) fn exponent(&self) -> PublicExponent {
         PublicExponent::of_limbs(self.e)
+    }
+
+    /// The public exponent less 1.
+    pub(super) fn exponent_less_1(&self) -> PublicExponent {
+        PublicExponent::one_less(self.e)
     }
 
     /// The number of exponentiations in a private operation.

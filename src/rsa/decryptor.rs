@@ -4,7 +4,7 @@ use batch_modexp_core::secret::scrubbed;
 use rand_core::TryCryptoRng;
 
 use super::backend::RsaBackend;
-use super::batch::{Accepted, Source, compute};
+use super::batch::{Accepted, Source, compute_by_class};
 use super::blocks::copy_block;
 use super::encryption::{AnyEncryptionScheme, EncryptionScheme, check_key};
 use super::key::{KeyHandle, KeyParts};
@@ -141,7 +141,7 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
             accepted: self.accepted,
             item: &item,
         };
-        compute(count, &source, &streams, self.blinding, |items| {
+        compute_by_class(count, &source, &streams, self.blinding, |items| {
             self.backend.compute(items)
         })
         .map(SecretOctets::new)

@@ -3,7 +3,7 @@
 use rand_core::TryCryptoRng;
 
 use super::backend::RsaBackend;
-use super::batch::{Source, compute};
+use super::batch::{Source, compute_by_class};
 use super::encryption::{EncryptionScheme, check_key};
 use super::key::{KeyParts, PublicKey};
 use super::random::{Randomness, Streams};
@@ -90,7 +90,7 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchEncryptor<B, S> {
             scheme: &self.scheme,
             item: &item,
         };
-        compute(count, &source, &streams, false, |items| {
+        compute_by_class(count, &source, &streams, false, |items| {
             self.backend.compute(items)
         })
         .map(Ciphertexts::new)

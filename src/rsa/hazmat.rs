@@ -7,7 +7,7 @@
 use rand_core::TryCryptoRng;
 
 use super::backend::RsaBackend;
-use super::batch::{Accepted, compute};
+use super::batch::{Accepted, compute_by_class};
 use super::blocks::Blocks;
 use super::key::KeyHandle;
 use super::random::Streams;
@@ -75,7 +75,7 @@ fn raw<B: RsaBackend + ?Sized, T: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
         accepted,
         check_key: |_| Ok(()),
     };
-    compute(blocks.len(), &source, &streams, is_blinded, |items| {
+    compute_by_class(blocks.len(), &source, &streams, is_blinded, |items| {
         backend.compute(items)
     })
     .map(SecretOctets::new)

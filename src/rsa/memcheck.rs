@@ -21,7 +21,7 @@ use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 use sha2::{Digest as _, Sha256};
 
 use super::backend::RsaBackend;
-use super::batch::{Accepted, Source, compute};
+use super::batch::{Accepted, Source, compute_by_class};
 use super::encryption::{oaep, pkcs1_v15};
 use super::hash::add_mask;
 use super::key::{KeyParts, Private};
@@ -347,7 +347,7 @@ fn private_operations(backend: &impl RsaBackend, rsa_keys: Vec<PrivateKey>) {
             keys: &items,
             streams: Streams::seeded(&mut SecretRandom::new(3)).unwrap(),
         };
-        let results = compute(items.len(), &source, &streams, blinded, |items| {
+        let results = compute_by_class(items.len(), &source, &streams, blinded, |items| {
             backend.compute(items)
         });
         let results = SecretOctets::new(results.unwrap());

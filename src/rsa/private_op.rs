@@ -22,7 +22,6 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ptr;
 
-use batch_modexp_core::PublicExponent;
 use batch_modexp_core::engine::{Comparison, Engine, Moduli, SecretPowers};
 use batch_modexp_core::limbs::is_below;
 use batch_modexp_core::secret::{Secret, reveal, scrubbed};
@@ -46,7 +45,7 @@ pub(super) type Exponentiate<'a> =
 ///
 /// [`Error::Rng`], and the error of `exponentiate`. An item that cannot be encoded has its own error,
 /// also then. So has one whose result is wrong.
-pub(super) fn compute(
+pub(super) fn compute_items(
     engine: &dyn Engine,
     exponentiate: Exponentiate<'_>,
     items: Items<'_>,
@@ -66,150 +65,6 @@ pub(super) fn compute(
         }
     }
     Ok(())
-}
-
-/// Computes `ems[i]^d mod n` for each item, blinded if there are random numbers, and unchecked.
-fn private_powers(
-    engine: &dyn Engine,
-    exponentiate: Exponentiate<'_>,
-    encoded: &EncodedItems<'_>,
-) -> Result<Secret<Vec<Limb>>, batch_modexp_core::Error> {
-    let Batch { class, keys, .. } = encoded.batch;
-    let n = moduli(keys);
-    let Blinded { bases, factors } = encoded.blind(engine);
-    // b^(d - 1)
-    let powers = match class.prime {
-        Some(prime) => {
-            let keys: Vec<&Crt> = keys.iter().map(|key| key.crt()).collect();
-            let primes = both(&keys, |key| [key.p(), key.q()]);
-            let residues = reduce(engine, &primes, &bases);
-            let exponents = both(&keys, |key| {
-                [key.dp_less_1.as_limbs(), key.dq_less_1.as_limbs()]
-            });
-            let halves = secret_powers(exponentiate, &primes, &exponents, prime.bits, &residues)?;
-            recombine(engine, &keys, &halves, class.limbs())
-        }
-        None => {
-            let exponents: Vec<_> = keys.iter().map(|key| key.d_less_1()).collect();
-            secret_powers(exponentiate, &n, &exponents, class.n_width, &bases)?
-        }
-    };
-    // f b^(d - 1) = m^d
-    Ok(engine.products(&n, &powers, &factors))
-}
-
-/// Computes `values[i]` modulo each p, then modulo each q. All values are equally long.
-fn reduce(engine: &dyn Engine, primes: Moduli<'_>, values: &[Limb]) -> Secret<Vec<Limb>> {
-    engine.remainders(primes, &Secret::new(values.repeat(2)))
-}
-
-/// Computes the numbers below n, of `limbs` limbs each, that are `halves[i]` modulo p and
-/// `halves[keys.len() + i]` modulo q: `m2 + q * h` with `h = (m1 - m2) * qinv mod p`.
-///
-/// This is Garner's recombination (RFC 8017, section 5.2.1, step 2.b), constant-time in every value.
-/// There must be a key. The halves must be reduced and as wide as the primes. If one of them is wrong, the result is
-/// some number.
-fn recombine(
-    engine: &dyn Engine,
-    keys: &[&Crt],
-    halves: &[Limb],
-    limbs: usize,
-) -> Secret<Vec<Limb>> {
-    // A difference of two products, because m2 may be above p.
-    let p = both(keys, |key| [key.p(); 2]);
-    let qinvs = Secret::new(both(keys, |key| [key.qinv.as_limbs(); 2]).concat());
-    let products = engine.products(&p, halves, &qinvs);
-    let middle = halves.len() / 2;
-    let size = middle / keys.len();
-    let mut h = Secret::new(vec![Limb::ZERO; size]);
-    let mut combined = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
-    scrubbed(|| {
-        let places = combined.chunks_exact_mut(limbs);
-        for ((key, i), place) in keys.iter().zip((0..).step_by(size)).zip(places) {
-            let (of_p, of_q) = (i..i + size, middle + i..middle + i + size);
-            let (a, b) = (&products[of_p], &products[of_q.clone()]);
-            key.p().sub(a, b, &mut h);
-            multiply_add(&h, key.q().limbs, &halves[of_q], place);
-        }
-    });
-    combined
-}
-
-/// `out = addend + a * b`, in as many limbs as `out` has. `a` and `addend` are equally long, and
-/// `out` holds zeros.
-fn multiply_add(a: &[Limb], b: &[Limb], addend: &[Limb], out: &mut [Limb]) {
-    for (out, addend) in out.iter_mut().zip(addend) {
-        *out = *addend;
-    }
-    for (i, b) in b.iter().enumerate().take(out.len()) {
-        let mut carry = Limb::ZERO;
-        for (out, a) in out[i..].iter_mut().zip(a) {
-            (*out, carry) = a.carrying_mul_add(*b, *out, carry);
-        }
-        // The first row that reaches this limb, which is still 0.
-        if let Some(next) = out.get_mut(i + a.len()) {
-            *next = carry;
-        }
-    }
-}
-
-/// The values modulo p of all keys, then those modulo q.
-fn both<'a, T>(keys: &[&'a Crt], of_key: impl Fn(&'a Crt) -> [T; 2]) -> Vec<T> {
-    let (of_p, of_q): (Vec<_>, Vec<_>) = keys.iter().map(|key| of_key(key).into()).unzip();
-    [of_p, of_q].into_iter().flatten().collect()
-}
-
-/// `bases[i]^exponents[i] mod moduli[i]` by the backend.
-fn secret_powers(
-    exponentiate: Exponentiate<'_>,
-    moduli: Moduli<'_>,
-    exponents: &[&[Limb]],
-    exponent_bits: u32,
-    bases: &[Limb],
-) -> Result<Secret<Vec<Limb>>, batch_modexp_core::Error> {
-    let mut out = Secret::new(vec![Limb::ZERO; bases.len()]);
-    exponentiate(SecretPowers {
-        moduli,
-        exponents,
-        exponent_bits,
-        bases,
-        out: &mut out,
-    })?;
-    Ok(out)
-}
-
-/// The random numbers of blinded items, in flat buffers.
-pub(in crate::rsa) struct BlindingNumbers {
-    /// A random number for each item, from 1 to n - 1.
-    pub(in crate::rsa) r: Secret<Vec<Limb>>,
-    /// Random numbers for the check of keys with primes: one for the p of each item, then one for
-    /// the q of each.
-    pub(in crate::rsa) masks: Secret<Vec<u16>>,
-}
-
-impl BlindingNumbers {
-    /// Draws fresh numbers. Fails with [`Error::Rng`] if the generator fails.
-    fn draw(batch: &Batch<'_>, randomness: &mut Randomness) -> Result<Self, Error> {
-        let Batch { class, keys, .. } = batch;
-        let limbs = class.limbs();
-        let mut r = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
-        let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
-        for (key, r) in keys.iter().zip(r.chunks_exact_mut(limbs)) {
-            let n = key.n().limbs;
-            draw_below(n, key.n_bits, randomness, &mut octets[..key.n_octets()], r)?;
-        }
-        let mut masks = Secret::new(vec![0; class.prime.map_or(0, |_| 2 * keys.len())]);
-        for mask in &mut *masks {
-            *mask = randomness.try_next_u32()? as u16;
-        }
-        Ok(Self { r, masks })
-    }
-}
-
-/// Bases b and factors f: see the [module](self).
-pub(in crate::rsa) struct Blinded {
-    pub(in crate::rsa) bases: Secret<Vec<Limb>>,
-    pub(in crate::rsa) factors: Secret<Vec<Limb>>,
 }
 
 /// Encoded messages of a batch, and their blinding numbers if it is blinded. Wiped on drop.
@@ -267,44 +122,73 @@ impl<'a> EncodedItems<'a> {
             blinding,
         })
     }
+}
 
-    /// Writes the results that have passed to the outputs of their items, decoded by the source.
-    ///
-    /// # Panics
-    ///
-    /// If there is not one output and one result for each item.
-    fn write(self, results: &[Limb], passed: &[bool], mut items: Items<'_>) {
-        let Self { batch, errors, .. } = self;
-        let (count, limbs) = (batch.keys.len(), batch.class.limbs());
-        assert_eq!(results.len(), count * limbs, "a result for each item");
-        assert_eq!(items.len(), count, "an output for each item");
+/// The random numbers of blinded items, in flat buffers.
+pub(in crate::rsa) struct BlindingNumbers {
+    /// A random number for each item, from 1 to n - 1.
+    pub(in crate::rsa) r: Secret<Vec<Limb>>,
+    /// Random numbers for the check of keys with primes: one for the p of each item, then one for
+    /// the q of each.
+    pub(in crate::rsa) masks: Secret<Vec<u16>>,
+}
+
+impl BlindingNumbers {
+    /// Draws fresh numbers. Fails with [`Error::Rng`] if the generator fails.
+    fn draw(batch: &Batch<'_>, randomness: &mut Randomness) -> Result<Self, Error> {
+        let Batch { class, keys, .. } = batch;
+        let limbs = class.limbs();
+        let mut r = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
         let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
-        let results = batch.keys.iter().zip(results.chunks_exact(limbs));
-        let results = results.zip(errors).zip(passed).enumerate();
-        for (item, (((key, result), error), passed)) in results {
-            let octets = &mut octets[..key.n_octets()];
-            items.write(item, batch.source.output_len(key), |output| {
-                let position = match (error, passed) {
-                    (Some(error), _) => return Err(error),
-                    (None, false) => return Err(batch.fault(item)),
-                    (None, true) => batch.position(item)?,
-                };
-                write_octets(result, octets);
-                let len = batch.source.decode(position, octets, output);
-                len.map_err(|error| error.at(position))
+        for (key, r) in keys.iter().zip(r.chunks_exact_mut(limbs)) {
+            let n = key.n().limbs;
+            draw_below(n, key.n_bits, randomness, &mut octets[..key.n_octets()], r)?;
+        }
+        let mut masks = Secret::new(vec![0; class.prime.map_or(0, |_| 2 * keys.len())]);
+        for mask in &mut *masks {
+            *mask = randomness.try_next_u32()? as u16;
+        }
+        Ok(Self { r, masks })
+    }
+}
+
+/// Computes `ems[i]^d mod n` for each item, blinded if there are random numbers, and unchecked.
+fn private_powers(
+    engine: &dyn Engine,
+    exponentiate: Exponentiate<'_>,
+    encoded: &EncodedItems<'_>,
+) -> Result<Secret<Vec<Limb>>, batch_modexp_core::Error> {
+    let Batch { class, keys, .. } = encoded.batch;
+    let n = moduli(keys);
+    let Blinded { bases, factors } = encoded.blind(engine);
+    // b^(d - 1)
+    let powers = match class.prime {
+        Some(prime) => {
+            let keys: Vec<&Crt> = keys.iter().map(|key| key.crt()).collect();
+            let primes = for_p_then_q(&keys, |key| [key.p(), key.q()]);
+            let residues = reduce(engine, &primes, &bases);
+            let exponents = for_p_then_q(&keys, |key| {
+                [key.dp_less_1.as_limbs(), key.dq_less_1.as_limbs()]
             });
+            let halves = secret_powers(exponentiate, &primes, &exponents, prime.bits, &residues)?;
+            recombine(engine, &keys, &halves, class.limbs())
         }
-    }
-
-    /// Writes the errors of the items that could not be encoded.
-    fn write_errors(self, mut items: Items<'_>) {
-        for (item, error) in self.errors.into_iter().enumerate() {
-            if let Some(error) = error {
-                items.fail(item, error);
-            }
+        None => {
+            let exponents: Vec<_> = keys.iter().map(|key| key.d_less_1()).collect();
+            secret_powers(exponentiate, &n, &exponents, class.n_width, &bases)?
         }
-    }
+    };
+    // f b^(d - 1) = m^d
+    Ok(engine.products(&n, &powers, &factors))
+}
 
+/// Bases b and factors f: see the [module](self).
+pub(in crate::rsa) struct Blinded {
+    pub(in crate::rsa) bases: Secret<Vec<Limb>>,
+    pub(in crate::rsa) factors: Secret<Vec<Limb>>,
+}
+
+impl EncodedItems<'_> {
     /// The bases and factors of the items.
     pub(super) fn blind(&self, engine: &dyn Engine) -> Blinded {
         let Some(BlindingNumbers { r, .. }) = &self.blinding else {
@@ -314,14 +198,97 @@ impl<'a> EncodedItems<'a> {
                 factors: Secret::new(self.ems.to_vec()),
             };
         };
-        let (n, e) = (moduli(self.batch.keys), self.batch.class.e);
+        let Batch { class, keys, .. } = &self.batch;
+        let n = moduli(keys);
         // r^(e - 1)
-        let powers = engine.public_powers(&n, &PublicExponent::one_less(e), r);
+        let powers = engine.public_powers(&n, &class.exponent_less_1(), r);
         let factors = engine.products(&n, &self.ems, &powers);
         let bases = engine.products(&n, &factors, r);
         Blinded { bases, factors }
     }
+}
 
+/// Computes `values[i]` modulo each p, then modulo each q. All values are equally long.
+fn reduce(engine: &dyn Engine, primes: Moduli<'_>, values: &[Limb]) -> Secret<Vec<Limb>> {
+    engine.remainders(primes, &Secret::new(values.repeat(2)))
+}
+
+/// `bases[i]^exponents[i] mod moduli[i]` by the backend.
+fn secret_powers(
+    exponentiate: Exponentiate<'_>,
+    moduli: Moduli<'_>,
+    exponents: &[&[Limb]],
+    exponent_bits: u32,
+    bases: &[Limb],
+) -> Result<Secret<Vec<Limb>>, batch_modexp_core::Error> {
+    let mut out = Secret::new(vec![Limb::ZERO; bases.len()]);
+    exponentiate(SecretPowers {
+        moduli,
+        exponents,
+        exponent_bits,
+        bases,
+        out: &mut out,
+    })?;
+    Ok(out)
+}
+
+/// Computes the numbers below n, of `limbs` limbs each, that are `halves[i]` modulo p and
+/// `halves[keys.len() + i]` modulo q: `m2 + q * h` with `h = (m1 - m2) * qinv mod p`.
+///
+/// This is Garner's recombination (RFC 8017, section 5.2.1, step 2.b), constant-time in every value.
+/// There must be a key. The halves must be reduced and as wide as the primes. If one of them is
+/// wrong, the result is some number.
+fn recombine(
+    engine: &dyn Engine,
+    keys: &[&Crt],
+    halves: &[Limb],
+    limbs: usize,
+) -> Secret<Vec<Limb>> {
+    // A difference of two products, because m2 may be above p.
+    let p = for_p_then_q(keys, |key| [key.p(); 2]);
+    let qinvs = Secret::new(for_p_then_q(keys, |key| [key.qinv.as_limbs(); 2]).concat());
+    let products = engine.products(&p, halves, &qinvs);
+    let middle = halves.len() / 2;
+    let size = middle / keys.len();
+    let mut h = Secret::new(vec![Limb::ZERO; size]);
+    let mut combined = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
+    scrubbed(|| {
+        let places = combined.chunks_exact_mut(limbs);
+        for ((key, i), place) in keys.iter().zip((0..).step_by(size)).zip(places) {
+            let (of_p, of_q) = (i..i + size, middle + i..middle + i + size);
+            let (a, b) = (&products[of_p], &products[of_q.clone()]);
+            key.p().sub(a, b, &mut h);
+            multiply_add(&h, key.q().limbs, &halves[of_q], place);
+        }
+    });
+    combined
+}
+
+/// `out = addend + a * b`, in as many limbs as `out` has. `a` and `addend` are equally long, and
+/// `out` holds zeros.
+fn multiply_add(a: &[Limb], b: &[Limb], addend: &[Limb], out: &mut [Limb]) {
+    for (out, addend) in out.iter_mut().zip(addend) {
+        *out = *addend;
+    }
+    for (i, b) in b.iter().enumerate().take(out.len()) {
+        let mut carry = Limb::ZERO;
+        for (out, a) in out[i..].iter_mut().zip(a) {
+            (*out, carry) = a.carrying_mul_add(*b, *out, carry);
+        }
+        // The first row that reaches this limb, which is still 0.
+        if let Some(next) = out.get_mut(i + a.len()) {
+            *next = carry;
+        }
+    }
+}
+
+/// The first value of each key, for its p, then the second one of each, for its q.
+fn for_p_then_q<'a, T>(keys: &[&'a Crt], of_key: impl Fn(&'a Crt) -> [T; 2]) -> Vec<T> {
+    let (of_p, of_q): (Vec<_>, Vec<_>) = keys.iter().map(|key| of_key(key).into()).unzip();
+    [of_p, of_q].into_iter().flatten().collect()
+}
+
+impl EncodedItems<'_> {
     /// Checks results of private operations against the encoded messages, and writes those that have
     /// passed, decoded by the source. This is the only path from a private operation to the caller.
     ///
@@ -365,7 +332,7 @@ impl<'a> EncodedItems<'a> {
         let agree = engine.powers_agree(
             &moduli(keys),
             &Comparison {
-                primes: &both(&crts, |key| [key.p(), key.q()]),
+                primes: &for_p_then_q(&crts, |key| [key.p(), key.q()]),
                 exponent: &class.exponent(),
                 bases: results,
                 expected: &self.ems,
@@ -387,6 +354,43 @@ impl<'a> EncodedItems<'a> {
             }
         }
         verdicts
+    }
+
+    /// Writes the results that have passed to the outputs of their items, decoded by the source.
+    ///
+    /// # Panics
+    ///
+    /// If there is not one output and one result for each item.
+    fn write(self, results: &[Limb], passed: &[bool], mut items: Items<'_>) {
+        let Self { batch, errors, .. } = self;
+        let (count, limbs) = (batch.keys.len(), batch.class.limbs());
+        assert_eq!(results.len(), count * limbs, "a result for each item");
+        assert_eq!(items.len(), count, "an output for each item");
+        let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
+        let results = batch.keys.iter().zip(results.chunks_exact(limbs));
+        let results = results.zip(errors).zip(passed).enumerate();
+        for (item, (((key, result), error), passed)) in results {
+            let octets = &mut octets[..key.n_octets()];
+            items.write(item, batch.source.output_len(key), |output| {
+                let position = match (error, passed) {
+                    (Some(error), _) => return Err(error),
+                    (None, false) => return Err(batch.fault(item)),
+                    (None, true) => batch.position(item)?,
+                };
+                write_octets(result, octets);
+                let len = batch.source.decode(position, octets, output);
+                len.map_err(|error| error.at(position))
+            });
+        }
+    }
+
+    /// Writes the errors of the items that could not be encoded.
+    fn write_errors(self, mut items: Items<'_>) {
+        for (item, error) in self.errors.into_iter().enumerate() {
+            if let Some(error) = error {
+                items.fail(item, error);
+            }
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use rand_core::TryCryptoRng;
 
 use self::Content::{Digest, Message};
 use super::backend::RsaBackend;
-use super::batch::{Source, compute};
+use super::batch::{Source, compute_by_class};
 use super::key::{KeyHandle, KeyParts, Restriction};
 use super::random::{Randomness, Streams};
 use super::scheme::sealed::Sealed;
@@ -146,7 +146,7 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
             false => Streams::none(),
         };
         let source = ToSign { item: &item };
-        compute(count, &source, &streams, self.blinding, |items| {
+        compute_by_class(count, &source, &streams, self.blinding, |items| {
             self.backend.compute(items)
         })
         .map(Signatures::new)

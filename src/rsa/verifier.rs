@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::backend::RsaBackend;
-use super::batch::{Accepted, Outputs, Source, compute};
+use super::batch::{Accepted, Outputs, Source, compute_by_class};
 use super::blocks::copy_block;
 use super::key::{KeyParts, PublicKey, Restriction};
 use super::random::{Randomness, Streams};
@@ -164,7 +164,7 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
             any_salt_len: self.any_salt_len,
             item: &item,
         };
-        let outputs = compute(count, &source, &Streams::none(), false, |items| {
+        let outputs = compute_by_class(count, &source, &Streams::none(), false, |items| {
             self.backend.compute(items)
         })?;
         Ok(Verdicts(outputs.into_inner()))

@@ -5,14 +5,11 @@
 //! secret. Public are the exponents of public powers, the number of moduli, their width, and which
 //! of them are the same reference.
 
-mod comparison;
-
 use alloc::vec;
 use alloc::vec::Vec;
 
 use crypto_bigint::{Choice, Limb};
 
-pub use self::comparison::{Comparison, MASK_BITS};
 use crate::limbs::ct_eq;
 use crate::monty::ModulusRef;
 use crate::public_exponent::PublicExponent;
@@ -221,6 +218,44 @@ fn zeros(moduli: Moduli<'_>, inputs: &[&[Limb]]) -> Secret<Vec<Limb>> {
     let fits = |numbers: &&[Limb]| numbers.len() == len;
     assert!(inputs.iter().all(fits), "a number for each modulus");
     Secret::new(vec![Limb::ZERO; len])
+}
+
+/// The bits of a mask: see [`Comparison`].
+pub const MASK_BITS: u32 = 12;
+
+/// Powers to compare with expected values, modulo the two primes of each modulus if there are any.
+/// Numbers may be twice as long as the primes. Everything is secret except the exponent and which
+/// primes are the same reference.
+pub struct Comparison<'a> {
+    /// Each p, then each q; odd and all equally wide. Or none.
+    pub primes: Moduli<'a>,
+    /// The exponent of all bases.
+    pub exponent: &'a PublicExponent,
+    /// A number for each pair of primes, of any value.
+    pub bases: &'a [Limb],
+    /// The expected powers. Modulo primes they may have any value.
+    pub expected: &'a [Limb],
+    /// Random numbers, one for each prime. A lane computes modulo an odd multiple of its prime,
+    /// which the low [`MASK_BITS`] bits determine. This way the base and its power, which others
+    /// know, are not reduced by the same secret number every time.
+    pub masks: Option<&'a [u16]>,
+}
+
+impl Comparison<'_> {
+    /// Checks the lengths of the buffers.
+    ///
+    /// # Panics
+    ///
+    /// If the primes are too wide or not equally wide, or if a buffer does not have a number or a
+    /// mask for each of them.
+    pub fn assert_lengths(&self) {
+        let count = self.primes.len();
+        size_of_all(self.primes);
+        assert!(count.is_multiple_of(2));
+        assert_eq!(self.bases.len(), self.expected.len());
+        assert!(self.bases.len().is_multiple_of((count / 2).max(1)));
+        assert_eq!(self.masks.map_or(count, <[u16]>::len), count);
+    }
 }
 
 /// The number of limbs of each modulus; 1 without moduli.

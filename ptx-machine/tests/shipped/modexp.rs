@@ -141,13 +141,12 @@ fn carries_through_all_lanes() {
     }
 }
 
-/// Tests three windows with odd exponent lengths, and the narrowest Montgomery parameters of each
-/// entry point.
+/// Tests windows with odd exponent lengths, and the narrowest Montgomery parameters of each entry
+/// point. `picks` says for which windows; it is told whether the blocks take several rounds.
 ///
 /// For one of the six windows, which differs between the entry points of a family, two blocks take
 /// more than one round, the last one only partly. For the other windows, one block is not full. The
-/// rounds of a kernel do not depend on the window. With all windows in all rounds, the tests would
-/// take half as long again.
+/// rounds of a kernel do not depend on the window.
 fn windows(windows: &[u32], picks: impl Fn(&ShippedEntry, bool) -> bool) {
     for (number, entry) in (0..).zip(&entries("modexp_")) {
         for &window in windows {
@@ -191,7 +190,7 @@ fn even_windows() {
 }
 
 #[test]
-#[ignore = "takes a minute: `.ci/run windows`, every week"]
+#[ignore = "takes a minute: `.ci/run cases`, every week"]
 fn all_windows_of_wide_kernels() {
     windows(&[1, 2, 3, 4, 5, 6], |entry, has_rounds| {
         entry.bits > WIDE_BITS && !has_rounds

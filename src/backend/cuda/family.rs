@@ -111,8 +111,9 @@ pub(crate) enum Operation {
     CrtBlind,
 }
 
-/// A kernel, with the properties that its family needs. Those that callers see compute modular
-/// exponentiations of a class of widths.
+/// A kernel, with the properties that its family needs.
+///
+/// Callers see kernels that compute modular exponentiations of a class of widths.
 #[derive(Debug)]
 pub struct Entry {
     pub(crate) family: &'static dyn Family,

@@ -116,7 +116,7 @@ fn private_ops(
     }
     let mut parts = items.chunks(MAX_ITEMS_THROUGH_HOST);
     let exponentiate = |powers: SecretPowers<'_>| cuda.exponentiate(powers);
-    parts.try_for_each(|part| private_op::compute(cuda.engine().0, &exponentiate, part))
+    parts.try_for_each(|part| private_op::compute_items(cuda.engine().0, &exponentiate, part))
 }
 
 /// The kernels for keys that stay on the devices, and the shape of these keys. `None` for other

@@ -5,7 +5,7 @@ use rand_core::TryCryptoRng;
 use super::Variant;
 use crate::rsa::Error;
 use crate::rsa::backend::RsaBackend;
-use crate::rsa::batch::{Accepted, compute};
+use crate::rsa::batch::{Accepted, compute_by_class};
 use crate::rsa::blocks::Blocks;
 use crate::rsa::key::KeyHandle;
 use crate::rsa::random::Streams;
@@ -85,7 +85,7 @@ impl<B: RsaBackend> BlindSigner<B> {
             check_key,
         };
         let streams = Streams::seeded(rng)?;
-        compute(count, &source, &streams, true, |items| {
+        compute_by_class(count, &source, &streams, true, |items| {
             self.backend.compute(items)
         })
         .map(Signatures::new)

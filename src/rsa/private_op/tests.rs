@@ -14,7 +14,7 @@ use rsa::traits::PrivateKeyParts;
 use super::testing::{Hooked, Stage};
 use super::*;
 use crate::rsa::KeyHandle;
-use crate::rsa::batch::{KeyClass, Outputs, Positions, Source, compute};
+use crate::rsa::batch::{KeyClass, Outputs, Positions, Source, compute_by_class};
 use crate::rsa::key::KeyParts;
 use crate::rsa::limbs::octets_to_limbs;
 use crate::rsa::random::{Randomness, Streams};
@@ -214,9 +214,10 @@ fn encoded_messages_above_the_modulus_fail_alone() {
     for engine in AnyEngine::all() {
         for blinding in [true, false] {
             let streams = Streams::seeded(&mut getrandom::SysRng).unwrap();
-            let results = compute(ITEMS, &TooLarge(1, &key), &streams, blinding, |items| {
-                engine.compute(items)
-            });
+            let results =
+                compute_by_class(ITEMS, &TooLarge(1, &key), &streams, blinding, |items| {
+                    engine.compute(items)
+                });
             let results = SecretOctets::new(results.unwrap());
             assert_eq!(results.get(1), Err(Error::Fault { index: 1 }));
             assert!(results.get(0).is_ok() && results.get(2).is_ok());

@@ -145,7 +145,7 @@ impl Measurement<'_> {
     }
 }
 
-/// Fixed operands, which all instances share. Times do not depend on them.
+/// Fixed operands, which all instances share. The times of kernels do not depend on them.
 struct Operands {
     params: BoxedMontyParams,
     base: BoxedUint,

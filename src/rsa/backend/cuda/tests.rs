@@ -19,7 +19,7 @@ use super::*;
 use crate::backend::cuda::DeviceInfo;
 use crate::backend::cuda::crt::{ChangeInputs, Tampering};
 use crate::backend::cuda::words::{copy_in, copy_out};
-use crate::rsa::batch::{Source, compute};
+use crate::rsa::batch::{Source, compute_by_class};
 use crate::rsa::key::PublicKey;
 use crate::rsa::private_op::campaign::fault::Kind;
 use crate::rsa::random::{Randomness, Streams};
@@ -72,7 +72,7 @@ impl Source for Numbered<'_> {
 fn run(backend: &impl RsaBackend, keys: &[KeyHandle], count: usize, blinded: bool) -> Vec<Octets> {
     let items: Vec<_> = keys.iter().cycle().take(count).collect();
     let streams = Streams::seeded(&mut getrandom::SysRng).unwrap();
-    let results = compute(count, &Numbered(64, &items), &streams, blinded, |items| {
+    let results = compute_by_class(count, &Numbered(64, &items), &streams, blinded, |items| {
         backend.compute(items)
     });
     let owned = |result: Result<&[u8], Error>| result.map(<[u8]>::to_vec);
@@ -424,7 +424,7 @@ fn public_powers_are_those_of_num_bigint() {
         let items: Vec<_> = (0..count)
             .map(|i| &public[(i / run + 2) % public.len()])
             .collect();
-        let outputs = compute(count, &Raised(&items), &Streams::none(), false, |items| {
+        let outputs = compute_by_class(count, &Raised(&items), &Streams::none(), false, |items| {
             cuda.compute(items)
         })
         .unwrap();

@@ -100,7 +100,11 @@ fn splits_and_combines_as_num_bigint_does() {
                 })
                 .collect();
             let flat = flat(values.iter().cloned(), size);
-            let residues = reduce(&Serial, &both(&items, |key| [key.p(), key.q()]), &flat);
+            let residues = reduce(
+                &Serial,
+                &for_p_then_q(&items, |key| [key.p(), key.q()]),
+                &flat,
+            );
             let numbers = numbers(&residues, size / 2);
             assert_eq!(numbers.len(), 2 * count);
             for (i, (key, value)) in items.iter().zip(&values).enumerate() {
@@ -122,7 +126,11 @@ fn splits_what_is_not_below_n() {
         let expected = items
             .map(primes)
             .map(|primes| primes.map(|prime| &value % prime));
-        let residues = reduce(&Serial, &both(&items, |key| [key.p(), key.q()]), &largest);
+        let residues = reduce(
+            &Serial,
+            &for_p_then_q(&items, |key| [key.p(), key.q()]),
+            &largest,
+        );
         let residues = numbers(&residues, size / 2);
         let [[p, q], [other_p, other_q]] = expected;
         assert_eq!(residues, [p, other_p, q, other_q]);
