@@ -18,9 +18,8 @@ use self::jobs::{Entries, FixedJob};
 use super::Cuda;
 use super::family::fixed::{ENTRIES, TableShape, WINDOW_BITS};
 use super::family::{self, Entry, Operation};
-use super::feed::Feeding;
 use super::plan::Tuning;
-use super::powers::{OPENED_AT_A_TIME, PowerJob};
+use super::powers::PowerJob;
 use super::runtime::records::Residence;
 use super::words::copy_in;
 
@@ -208,13 +207,9 @@ impl Cuda {
         let mut places: Vec<_> = out.iter_mut().map(|out| place(out, zero)).collect();
         let job = FixedJob {
             table,
+            exponents: &exponents,
             exponent_bits,
-            feed: Feeding {
-                feed: &exponents[..],
-                threads: self.host_pool(),
-                limbs: zero.as_limbs().len(),
-                part: [OPENED_AT_A_TIME; 2],
-            },
+            threads: self.host_pool(),
         };
         self.devices.run(&job, &mut places[..])
     }

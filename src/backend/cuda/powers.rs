@@ -32,7 +32,7 @@ use super::words::{HostPool, LIMBS_PER_WORD, NonTemporal, copy_out, write_indice
 
 /// Items that a thread opens at a time, few enough that each thread gets some of a chunk. With 128
 /// and 64, batches of 262,144 RSA-2048 verifications took 15 and 36 % longer on an H100.
-pub(super) const OPENED_AT_A_TIME: usize = 256;
+const OPENED_AT_A_TIME: usize = 256;
 
 /// Moduli whose records a thread writes at a time. Some need `R^2` of another width, which takes much
 /// longer than a copy.

@@ -8,6 +8,10 @@ use core::marker::PhantomData;
 use batch_modexp_cpu::Workers;
 use crypto_bigint::Limb;
 
+/// Numbers that a thread copies at a time. Waking a thread takes longer than copying fewer. With
+/// more, some threads would have nothing left while others copy their last numbers.
+pub(crate) const COPIED_AT_A_TIME: usize = 256;
+
 /// Elements that a thread inspects at a time, without their numbers.
 pub(crate) const INSPECTED_AT_A_TIME: usize = 512;
 
@@ -29,6 +33,25 @@ impl HostPool<'_> {
         let Ok(()) = workers.each_share(items.into_iter(), |item| {
             f(item);
             Ok::<(), Infallible>(())
+        });
+    }
+
+    /// Calls `f` with the place and the number of each element, on several threads if there are
+    /// many, and wipes the numbers. Each number has `size` of the words.
+    pub(crate) fn each_with_number<T: Send>(
+        self,
+        places: &mut [T],
+        words: &mut [u64],
+        size: usize,
+        f: impl Fn(&mut T, &[u64]) + Sync,
+    ) {
+        let parts = places.chunks_mut(COPIED_AT_A_TIME);
+        let parts = parts.zip(words.chunks_mut(COPIED_AT_A_TIME * size));
+        self.each_item(parts.collect(), |(places, words)| {
+            for (place, number) in places.iter_mut().zip(words.chunks_exact_mut(size)) {
+                f(place, number);
+                number.fill(0);
+            }
         });
     }
 
@@ -187,6 +210,23 @@ mod tests {
         let mut words = [u64::MAX; 2];
         write_indices([7, 8, 9].into_iter(), &mut words);
         assert_eq!(words, [7 | 8 << 32, 9]);
+    }
+
+    #[test]
+    fn every_place_gets_its_number() {
+        let workers = Workers::start(3.try_into().unwrap()).unwrap();
+        for threads in [HostPool(None), HostPool(Some(&workers))] {
+            for len in [0, 3, 5 * COPIED_AT_A_TIME] {
+                let (mut places, mut words) = (vec![0; len], (0..2 * len as u64).collect());
+                let words: &mut Vec<u64> = &mut words;
+                threads.each_with_number(&mut places, words, 2, |place, number| {
+                    assert_eq!(number[0] + 1, number[1]);
+                    *place = number[0];
+                });
+                assert!(places.into_iter().eq((0..len as u64).map(|i| 2 * i)));
+                assert!(words.iter().all(|&word| word == 0));
+            }
+        }
     }
 
     #[test]

@@ -14,14 +14,13 @@ use crypto_bigint::{BoxedUint, Limb, Resize, Unsigned};
 use super::{DeviceTable, Inputs};
 use crate::backend::cuda::family::fixed::{self, FixedChunk};
 use crate::backend::cuda::family::{Entry, Grid};
-use crate::backend::cuda::feed::{Feed, Feeding};
+use crate::backend::cuda::feed::Feed;
 use crate::backend::cuda::runtime::device::Call;
 use crate::backend::cuda::runtime::launch::Loaded;
-use crate::backend::cuda::runtime::lock;
 use crate::backend::cuda::runtime::pipeline::{ChunkLens, Job, Stop};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::slot::Slot;
-use crate::backend::cuda::words::{copy_in, copy_out};
+use crate::backend::cuda::words::{COPIED_AT_A_TIME, HostPool, NonTemporal, copy_in, copy_out};
 
 /// The entries of all rows.
 pub(super) struct Entries<'a, U: Unsigned> {
@@ -84,31 +83,9 @@ impl<'a, 'p, U: Unsigned + Sync + Send> Feed<&'p mut [&mut [u64]]> for Entries<'
 /// The powers with all exponents.
 pub(super) struct FixedJob<'a> {
     pub(super) table: &'a DeviceTable,
+    pub(super) exponents: &'a [&'a [Limb]],
     pub(super) exponent_bits: u32,
-    pub(super) feed: Feeding<'a, [&'a [Limb]]>,
-}
-
-/// Exponents, and the places of powers.
-impl<'p> Feed<&'p mut [&mut [Limb]]> for [&[Limb]] {
-    type Opened = Range<usize>;
-    type Error = Error;
-
-    const IS_OPEN: bool = true;
-
-    fn open(&self, items: Range<usize>, _: bool) -> Result<Range<usize>, Error> {
-        Ok(items)
-    }
-
-    fn numbers<'n>(&'n self, items: &'n Range<usize>, item: usize) -> [&'n [Limb]; 2] {
-        [self[items.start + item], &[]]
-    }
-
-    fn take(&self, _: Range<usize>, powers: &[Limb], places: &'p mut [&mut [Limb]]) {
-        let powers = powers.chunks_exact(powers.len() / places.len());
-        for (place, power) in places.iter_mut().zip(powers) {
-            place.copy_from_slice(power);
-        }
-    }
+    pub(super) threads: HostPool<'a>,
 }
 
 /// The kernel with which a device computes its share, and the record of the table there.
@@ -127,11 +104,26 @@ impl FixedJob<'_> {
             _ => 0,
         }
     }
+
+    /// Writes the exponents of a chunk.
+    fn fill(&self, chunk: &Range<usize>, words: &mut [u64]) {
+        let size = self.table.shape.entry.words();
+        let exponents = self.exponents[chunk.clone()].chunks(COPIED_AT_A_TIME);
+        let parts = exponents.zip(words.chunks_mut(COPIED_AT_A_TIME * size));
+        self.threads
+            .each_item(parts.collect(), |(exponents, words)| {
+                NonTemporal::with(|stores| {
+                    for (exponent, words) in exponents.iter().zip(words.chunks_exact_mut(size)) {
+                        stores.copy_in(exponent, words);
+                    }
+                });
+            });
+    }
 }
 
 impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
     type Share = Share;
-    type Chunk = Vec<Range<usize>>;
+    type Chunk = ();
     type Error = Error;
 
     /// The time of as many exponentiations. It is proportional, and only the ratio of devices
@@ -169,8 +161,8 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
         share: &Share,
         chunk: &Range<usize>,
         slot: &mut Slot,
-        submitting: &Mutex<()>,
-    ) -> Result<Self::Chunk, Stop<Error>> {
+        _: &Mutex<()>,
+    ) -> Result<(), Stop<Error>> {
         let what = FixedChunk {
             count: chunk.len(),
             exponent_bits: self.exponent_bits,
@@ -178,21 +170,21 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
             flipped: self.flipped(),
         };
         let work = fixed::powers(&self.table.shape, share.grid, &what);
-        let no_more = |_: &mut [u64]| ();
-        let _alone = lock(submitting);
-        self.feed
-            .submit(chunk, false, &work, &share.loaded, slot, no_more)
+        let fill = |input: &mut [u64]| self.fill(chunk, input);
+        slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
+        Ok(())
     }
 
     fn take(
         &self,
         _: &Share,
-        parts: Self::Chunk,
+        (): (),
         _: &Range<usize>,
         words: &mut [u64],
         places: &'p mut [&mut [Limb]],
     ) {
-        let read = |_, _: [&_; 2], words: &_, power: &mut _| copy_out(words, power);
-        self.feed.take(parts, words, places, read);
+        let size = self.table.shape.entry.words();
+        self.threads
+            .each_with_number(places, words, size, |place, words| copy_out(words, place));
     }
 }

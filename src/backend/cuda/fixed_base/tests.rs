@@ -9,7 +9,6 @@ use num_bigint::BigUint;
 
 use super::*;
 use crate::backend::cuda::Device;
-use crate::backend::cuda::words::{HostPool, LIMBS_PER_WORD, copy_out};
 
 /// The first device.
 fn gpu() -> Option<Cuda> {
@@ -282,34 +281,5 @@ fn gain() {
         let (by_table, without) = times[4];
         let ratio = without.as_secs_f64() / by_table.as_secs_f64();
         std::println!("{bits} bits, {count} powers: {by_table:?}, without {without:?}, {ratio:.2}");
-    }
-}
-
-/// Every place gets its power, from any thread, and the words are wiped.
-#[test]
-fn every_place_gets_its_power() {
-    let workers = batch_modexp_cpu::Workers::start(3.try_into().unwrap()).unwrap();
-    for threads in [HostPool(None), HostPool(Some(&workers))] {
-        for len in [3, 5 * OPENED_AT_A_TIME, 5 * OPENED_AT_A_TIME + 9] {
-            let exponents = vec![&[][..]; len];
-            let feeding = Feeding {
-                feed: &exponents[..],
-                threads,
-                limbs: 2 * LIMBS_PER_WORD,
-                part: [OPENED_AT_A_TIME; 2],
-            };
-            let mut words: Vec<_> = (0..2 * len as u64).collect();
-            let mut powers = vec![vec![Limb::ZERO; feeding.limbs]; len];
-            let mut places: Vec<_> = powers.iter_mut().map(|power| &mut power[..]).collect();
-            let parts = feeding.open(&(0..len), false).unwrap();
-            let read = |_, _: [&_; 2], words: &_, power: &mut _| copy_out(words, power);
-            feeding.take(parts, &mut words, &mut places[..], read);
-            for (i, power) in (0..).zip(&powers) {
-                let mut words = [0; 2];
-                copy_in(power, &mut words);
-                assert_eq!(words, [2 * i, 2 * i + 1]);
-            }
-            assert!(words.iter().all(|&word| word == 0));
-        }
     }
 }
