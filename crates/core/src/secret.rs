@@ -142,7 +142,7 @@ fn overwrite_stack<const LIMBS: usize>() {
     optimization_barrier(&frame);
 }
 
-/// Makes a verdict about secrets public: in this crate the only way from a secret to a branch.
+/// Makes a verdict about secrets public: the only way from a secret to a branch.
 ///
 /// The branch is in this function, and its result is a constant on either side. Memcheck looks for
 /// branches that depend on secrets, and needs an exception for this function only
