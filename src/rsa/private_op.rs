@@ -317,8 +317,7 @@ impl EncodedItems<'_> {
     /// its item.
     ///
     /// The encoded messages are those that the source made, not copies that a backend may have
-    /// touched. The power is computed on the calling thread by an engine of this crate, not by the
-    /// backend.
+    /// touched. An engine of this crate, not the backend, computes the power on the calling thread.
     ///
     /// It uses numbers of the key's record, so no result passes under a record that differs from
     /// the imported one. With SIMD lanes and keys with primes, the power is computed modulo p and

@@ -30,38 +30,29 @@ impl signature::SignatureEncoding for Signature {
     type Repr = Box<[u8]>;
 }
 
+/// Conversions to a signature type of the crate `rsa`.
 #[cfg(feature = "rsa-compat")]
-#[cfg_attr(docsrs, doc(cfg(feature = "rsa-compat")))]
-impl From<&Signature> for rsa::pkcs1v15::Signature {
-    fn from(signature: &Signature) -> Self {
-        let octets = signature.as_ref();
-        Self::from_bytes_with_max_len(octets, octets.len())
-            .unwrap_or_else(|_| unreachable!("it is as long as itself"))
-    }
+macro_rules! convert_to {
+    ($Signature:ty) => {
+        #[cfg_attr(docsrs, doc(cfg(feature = "rsa-compat")))]
+        impl From<&Signature> for $Signature {
+            fn from(signature: &Signature) -> Self {
+                let octets = signature.as_ref();
+                Self::from_bytes_with_max_len(octets, octets.len())
+                    .unwrap_or_else(|_| unreachable!("it is as long as itself"))
+            }
+        }
+
+        #[cfg_attr(docsrs, doc(cfg(feature = "rsa-compat")))]
+        impl From<Signature> for $Signature {
+            fn from(signature: Signature) -> Self {
+                Self::from(&signature)
+            }
+        }
+    };
 }
 
 #[cfg(feature = "rsa-compat")]
-#[cfg_attr(docsrs, doc(cfg(feature = "rsa-compat")))]
-impl From<&Signature> for rsa::pss::Signature {
-    fn from(signature: &Signature) -> Self {
-        let octets = signature.as_ref();
-        Self::from_bytes_with_max_len(octets, octets.len())
-            .unwrap_or_else(|_| unreachable!("it is as long as itself"))
-    }
-}
-
+convert_to!(rsa::pkcs1v15::Signature);
 #[cfg(feature = "rsa-compat")]
-#[cfg_attr(docsrs, doc(cfg(feature = "rsa-compat")))]
-impl From<Signature> for rsa::pkcs1v15::Signature {
-    fn from(signature: Signature) -> Self {
-        Self::from(&signature)
-    }
-}
-
-#[cfg(feature = "rsa-compat")]
-#[cfg_attr(docsrs, doc(cfg(feature = "rsa-compat")))]
-impl From<Signature> for rsa::pss::Signature {
-    fn from(signature: Signature) -> Self {
-        Self::from(&signature)
-    }
-}
+convert_to!(rsa::pss::Signature);
