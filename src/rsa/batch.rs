@@ -10,8 +10,8 @@ use core::ptr;
 use batch_modexp_core::PublicExponent;
 use batch_modexp_core::limbs::is_below;
 use batch_modexp_core::monty::ModulusRef;
-use batch_modexp_core::secret::Secret;
-use crypto_bigint::{Choice, CtEq, Limb};
+use batch_modexp_core::secret::{Secret, reveal};
+use crypto_bigint::Limb;
 
 pub use self::outputs::Items;
 pub(super) use self::outputs::Outputs;
@@ -28,20 +28,24 @@ pub(super) trait Source: Sync {
     /// The caller's key for the item at `position` of the caller's batch.
     fn key(&self, position: usize) -> &KeyParts;
 
-    /// The numbers that [`encode`](Self::encode) may write.
-    fn accepted(&self) -> Accepted {
-        Accepted::Encodings
-    }
-
     /// Writes the encoded message of the item at `position`: a number, most significant octet first,
-    /// as long as the modulus. The caller checks that it is [accepted](Self::accepted). If
-    /// `randomness` fails, the whole batch fails.
+    /// as long as the modulus. The caller [checks](Self::check) it. If `randomness` fails, the whole
+    /// batch fails.
     fn encode(
         &self,
         position: usize,
         randomness: &mut Randomness,
         em: &mut [u8],
     ) -> Result<(), Error>;
+
+    /// Fails if a number may not be raised with this key. By default it must be below n, which holds
+    /// for encodings. The number is as wide as n.
+    fn check(&self, key: &KeyParts, em: &[Limb]) -> Result<(), Error> {
+        match reveal(is_below(em, key.n().limbs)) {
+            true => Ok(()),
+            false => Err(Error::Fault { index: 0 }),
+        }
+    }
 
     /// The largest output of an item with this key, in octets. By default that of a result.
     fn output_len(&self, key: &KeyParts) -> usize {
@@ -59,50 +63,6 @@ pub(super) trait Source: Sync {
         let _ = position;
         output.copy_from_slice(result);
         Ok(result.len())
-    }
-}
-
-/// The numbers that a source may make. Any other one fails its item.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Accepted {
-    /// Encodings of messages: below n, or else [`Error::Fault`].
-    Encodings,
-    /// Blocks from others, below n (RFC 8017, sections 5.1.2 and 5.2.1), or else
-    /// [`Error::BlockOutOfRange`].
-    BelowModulus,
-    /// Blocks from others, above 1 and below n - 1 (SP 800-56B Rev. 2, section 7.1.2).
-    Sp800_56b,
-}
-
-impl Accepted {
-    /// Whether a number is accepted for the modulus `n`, in constant time.
-    pub(super) fn includes(self, number: &[Limb], n: &[Limb]) -> Choice {
-        let is_below = is_below(number, n);
-        match self {
-            Self::Encodings | Self::BelowModulus => is_below,
-            Self::Sp800_56b => {
-                let (low, high) = (number[0], number.iter().zip(n).skip(1));
-                // No bits but the lowest one: 0 and 1.
-                let above_1 = high
-                    .clone()
-                    .fold(low & !Limb::ONE, |bits, (a, _)| bits | *a);
-                // n is odd, so n - 1 differs from it in the lowest bit.
-                let from_last = high.fold(low ^ n[0] ^ Limb::ONE, |bits, (a, b)| bits | (*a ^ *b));
-                is_below & !above_1.ct_eq(&Limb::ZERO) & !from_last.ct_eq(&Limb::ZERO)
-            }
-        }
-    }
-
-    /// The error of any other number, for a batch of one and a modulus of `len` octets.
-    pub(super) fn error(self, len: usize) -> Error {
-        match self {
-            Self::Encodings => Error::Fault { index: 0 },
-            Self::BelowModulus | Self::Sp800_56b => Error::BlockOutOfRange {
-                index: 0,
-                len,
-                expected: len,
-            },
-        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! Decrypts ciphertexts.
 
 use batch_modexp_core::secret::scrubbed;
+use crypto_bigint::Limb;
 use rand_core::TryCryptoRng;
 
 use super::backend::RsaBackend;
-use super::batch::{Accepted, Source, compute_by_class};
-use super::blocks::copy_block;
+use super::batch::{Source, compute_by_class};
+use super::blocks::{Range, copy_block};
 use super::encryption::{AnyEncryptionScheme, EncryptionScheme, check_key};
 use super::key::{KeyHandle, KeyParts};
 use super::random::{Randomness, Streams};
@@ -36,7 +37,7 @@ pub struct BatchDecryptor<B, S> {
     backend: B,
     scheme: S,
     blinding: bool,
-    accepted: Accepted,
+    range: Range,
 }
 
 impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
@@ -46,7 +47,7 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
             backend,
             scheme,
             blinding: true,
-            accepted: Accepted::BelowModulus,
+            range: Range::BelowModulus,
         }
     }
 
@@ -66,9 +67,9 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
     /// n - 1, which no key hides.
     #[must_use]
     pub fn sp800_56b_range(mut self, on: bool) -> Self {
-        self.accepted = match on {
-            true => Accepted::Sp800_56b,
-            false => Accepted::BelowModulus,
+        self.range = match on {
+            true => Range::Sp800_56b,
+            false => Range::BelowModulus,
         };
         self
     }
@@ -138,7 +139,7 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
             false => Streams::none(),
         };
         let source = ToDecrypt {
-            accepted: self.accepted,
+            range: self.range,
             item: &item,
         };
         compute_by_class(count, &source, &streams, self.blinding, |items| {
@@ -189,7 +190,7 @@ impl<B: RsaBackend> BatchDecryptor<B, AnyEncryptionScheme<'_>> {
 
 /// A source that takes numbers from ciphertexts, and decodes messages from the results.
 struct ToDecrypt<'f, 'c, S> {
-    accepted: Accepted,
+    range: Range,
     /// The item at each position of the batch.
     item: &'f (dyn Fn(usize) -> Item<'c, S> + Sync),
 }
@@ -202,14 +203,14 @@ impl<S: EncryptionScheme> Source for ToDecrypt<'_, '_, S> {
         (self.item)(position).0.parts()
     }
 
-    fn accepted(&self) -> Accepted {
-        self.accepted
-    }
-
     fn encode(&self, position: usize, _: &mut Randomness, em: &mut [u8]) -> Result<(), Error> {
         let (key, scheme, ciphertext) = (self.item)(position);
         check_key(scheme, key.bits(), key.restriction())?;
         copy_block(ciphertext, em)
+    }
+
+    fn check(&self, key: &KeyParts, em: &[Limb]) -> Result<(), Error> {
+        self.range.check(key, em)
     }
 
     fn decode(&self, position: usize, em: &mut [u8], output: &mut [u8]) -> Result<usize, Error> {

@@ -7,8 +7,8 @@
 use rand_core::TryCryptoRng;
 
 use super::backend::RsaBackend;
-use super::batch::{Accepted, compute_by_class};
-use super::blocks::Blocks;
+use super::batch::compute_by_class;
+use super::blocks::{Blocks, Range};
 use super::key::KeyHandle;
 use super::random::Streams;
 use super::signatures::SecretOctets;
@@ -43,7 +43,7 @@ pub fn rsasp1<B: RsaBackend + ?Sized, T: AsRef<[u8]> + Sync, R: TryCryptoRng + ?
     rng: Option<&mut R>,
     blocks: &[(&KeyHandle, T)],
 ) -> Result<SecretOctets, Error> {
-    raw(backend, rng, blocks, Accepted::BelowModulus)
+    raw(backend, rng, blocks, Range::BelowModulus)
 }
 
 /// RSADP as in SP 800-56B (Rev. 2, section 7.1.2): [`rsasp1`] only for ciphertexts c with 1 < c <
@@ -57,14 +57,14 @@ pub fn rsadp<B: RsaBackend + ?Sized, T: AsRef<[u8]> + Sync, R: TryCryptoRng + ?S
     rng: Option<&mut R>,
     ciphertexts: &[(&KeyHandle, T)],
 ) -> Result<SecretOctets, Error> {
-    raw(backend, rng, ciphertexts, Accepted::Sp800_56b)
+    raw(backend, rng, ciphertexts, Range::Sp800_56b)
 }
 
 fn raw<B: RsaBackend + ?Sized, T: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
     backend: &B,
     rng: Option<&mut R>,
     blocks: &[(&KeyHandle, T)],
-    accepted: Accepted,
+    range: Range,
 ) -> Result<SecretOctets, Error> {
     let (streams, is_blinded) = match rng {
         Some(rng) => (Streams::seeded(rng)?, true),
@@ -72,7 +72,7 @@ fn raw<B: RsaBackend + ?Sized, T: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
     };
     let source = Blocks {
         item: &|i: usize| (blocks[i].0, blocks[i].1.as_ref()),
-        accepted,
+        range,
         check_key: |_| Ok(()),
     };
     compute_by_class(blocks.len(), &source, &streams, is_blinded, |items| {

@@ -21,7 +21,8 @@ use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 use sha2::{Digest as _, Sha256};
 
 use super::backend::RsaBackend;
-use super::batch::{Accepted, Source, compute_by_class};
+use super::batch::{Source, compute_by_class};
+use super::blocks::Range;
 use super::encryption::{oaep, pkcs1_v15};
 use super::hash::add_mask;
 use super::key::{KeyParts, Private};
@@ -369,15 +370,15 @@ impl Source for RandomBlocks<'_> {
         self.keys[position].parts()
     }
 
-    /// The range with the most comparisons.
-    fn accepted(&self) -> Accepted {
-        Accepted::Sp800_56b
-    }
-
     fn encode(&self, _: usize, _: &mut Randomness, em: &mut [u8]) -> Result<(), Error> {
         em[0] = 0;
         let drawn = self.streams.next().try_fill_bytes(&mut em[1..]);
         drawn.map_err(|_| Error::Rng)
+    }
+
+    /// The range with the most comparisons.
+    fn check(&self, key: &KeyParts, em: &[Limb]) -> Result<(), Error> {
+        Range::Sp800_56b.check(key, em)
     }
 }
 

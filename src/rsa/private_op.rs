@@ -90,7 +90,6 @@ impl<'a> EncodedItems<'a> {
         let mut randomness = batch.streams.next();
         let mut ems = Secret::new(vec![Limb::ZERO; keys.len() * limbs]);
         let mut errors = Vec::with_capacity(keys.len());
-        let accepted = batch.source.accepted();
         let mut octets = Secret::new(vec![0; limbs * Limb::BYTES]);
         for ((item, key), em) in keys.iter().enumerate().zip(ems.chunks_exact_mut(limbs)) {
             let octets = &mut octets[..key.n_octets()];
@@ -99,10 +98,8 @@ impl<'a> EncodedItems<'a> {
                 encoded.map_err(|error| error.at(position))?;
                 octets_to_limbs(octets, em);
                 // A check modulo p and q would not notice a number above n.
-                match reveal(accepted.includes(em, key.n().limbs)) {
-                    true => Ok(()),
-                    false => Err(accepted.error(octets.len()).at(position)),
-                }
+                let checked = batch.source.check(key, em);
+                checked.map_err(|error| error.at(position))
             });
             errors.push(match encoded {
                 Ok(()) => None,

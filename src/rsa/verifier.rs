@@ -2,9 +2,11 @@
 
 use core::fmt;
 
+use crypto_bigint::Limb;
+
 use super::backend::RsaBackend;
-use super::batch::{Accepted, Outputs, Source, compute_by_class};
-use super::blocks::copy_block;
+use super::batch::{Outputs, Source, compute_by_class};
+use super::blocks::{Range, copy_block};
 use super::key::{KeyParts, PublicKey, Restriction};
 use super::random::{Randomness, Streams};
 use super::scheme::sealed::Sealed;
@@ -312,16 +314,16 @@ impl<S: Scheme> Source for Signed<'_, '_, S> {
         (self.item)(position).0.parts()
     }
 
-    fn accepted(&self) -> Accepted {
-        Accepted::BelowModulus
-    }
-
     fn encode(&self, position: usize, _: &mut Randomness, em: &mut [u8]) -> Result<(), Error> {
         let (key, scheme, narrowest, content, signature) = (self.item)(position);
         // A wrong signature does not hide that the item could not be verified.
         self.permit(narrowest, key)?;
         content.check(scheme)?;
         copy_block(signature, em)
+    }
+
+    fn check(&self, key: &KeyParts, em: &[Limb]) -> Result<(), Error> {
+        Range::BelowModulus.check(key, em)
     }
 
     fn output_len(&self, _: &KeyParts) -> usize {

@@ -5,8 +5,8 @@ use rand_core::TryCryptoRng;
 use super::Variant;
 use crate::rsa::Error;
 use crate::rsa::backend::RsaBackend;
-use crate::rsa::batch::{Accepted, compute_by_class};
-use crate::rsa::blocks::Blocks;
+use crate::rsa::batch::compute_by_class;
+use crate::rsa::blocks::{Blocks, Range};
 use crate::rsa::key::KeyHandle;
 use crate::rsa::random::Streams;
 use crate::rsa::signatures::Signatures;
@@ -81,7 +81,7 @@ impl<B: RsaBackend> BlindSigner<B> {
     ) -> Result<Signatures, Error> {
         let source = Blocks {
             item: &item,
-            accepted: Accepted::BelowModulus,
+            range: Range::BelowModulus,
             check_key,
         };
         let streams = Streams::seeded(rng)?;
