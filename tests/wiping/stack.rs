@@ -7,6 +7,7 @@ use core::ptr;
 
 use batch_modexp::backend::Serial;
 use batch_modexp::rsa::backend::RsaBackend;
+use batch_modexp::secret::scrubbed;
 use batch_modexp::{
     BatchFixedBaseExp, BatchFixedBaseExpVartime, BatchModExp, BatchModMul, BatchMultiExp, Error,
     MultiExpVartime,
@@ -81,6 +82,28 @@ fn the_probe_finds_what_is_not_wiped() {
         .filter(|needle| contains(&stack, &needle.bytes))
         .collect();
     assert!(found.iter().any(|needle| needle.name == "p"));
+}
+
+/// A panic leaves nothing of a scrubbed computation, and something of any other.
+#[test]
+fn panic() {
+    const NEEDLE: [u8; 16] = *b"16 secret octets";
+    let stack_of = |is_scrubbed: bool| {
+        let computation = || {
+            let copies = core::hint::black_box([NEEDLE; 256]);
+            core::hint::black_box(&copies);
+            std::panic::resume_unwind(Box::new("while secrets are on the stack"));
+        };
+        stack_after(Box::new(move || {
+            let unwound = std::panic::catch_unwind(|| match is_scrubbed {
+                true => scrubbed(computation),
+                false => computation(),
+            });
+            assert!(unwound.is_err());
+        }))
+    };
+    assert!(contains(&stack_of(false), &NEEDLE));
+    assert!(!contains(&stack_of(true), &NEEDLE));
 }
 
 /// Signs with `backend` on a new thread, with and without CRT and blinding. Computes powers and

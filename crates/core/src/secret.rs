@@ -121,9 +121,17 @@ pub fn scrubbed<R>(computation: impl FnOnce() -> R) -> R {
 
 /// Like [`scrubbed`], for a computation on `Uint<LIMBS>`.
 pub(crate) fn scrubbed_for<const LIMBS: usize, R>(computation: impl FnOnce() -> R) -> R {
-    let result = call(computation);
-    overwrite_stack::<LIMBS>();
-    result
+    /// Overwrites the stack on drop, on unwinding too.
+    struct Scrub<const LIMBS: usize>;
+
+    impl<const LIMBS: usize> Drop for Scrub<LIMBS> {
+        fn drop(&mut self) {
+            overwrite_stack::<LIMBS>();
+        }
+    }
+
+    let _scrub = Scrub::<LIMBS>;
+    call(computation)
 }
 
 /// Calls `computation` without inlining, so that its frames lie below the caller's, where

@@ -1,11 +1,12 @@
-//! Powers by tables, products of powers, and powers with public exponents, one after the other.
+//! Products, powers by tables, products of powers, and powers with public exponents, one after the
+//! other.
 
 use alloc::vec;
 use core::mem;
 
-use crypto_bigint::Limb;
+use crypto_bigint::{Limb, Unsigned};
 
-use crate::Serial;
+use crate::batch::{Form, check_products};
 use crate::engine::size_of_all;
 use crate::fixed_base::{Table, TableForm, select};
 use crate::limbs::bits_at;
@@ -14,6 +15,48 @@ use crate::powers::{
     FixedPowers, HasPowerEngine, IndexedProducts, MultiPowers, PowerEngine, PublicPowers,
 };
 use crate::secret::{Secret, scrubbed};
+use crate::width::{MAX_BITS, clear, place};
+use crate::{BatchModMul, Error, ModMul, Serial};
+
+impl<U: Unsigned> BatchModMul<U> for Serial {
+    type Error = Error;
+
+    fn batch_mod_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        multiply(Form::Ordinary, batch, out)
+    }
+
+    fn batch_monty_mul(&self, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+        multiply(Form::Montgomery, batch, out)
+    }
+}
+
+fn multiply<U: Unsigned>(form: Form, batch: &[ModMul<'_, U>], out: &mut [U]) -> Result<(), Error> {
+    check_products(batch, out, MAX_BITS).inspect_err(|_| clear(out))?;
+    let sizes = batch.iter().map(size_of);
+    let mut factor = Secret::new(vec![Limb::ZERO; sizes.max().unwrap_or(0)]);
+    scrubbed(|| {
+        for (instance, out) in batch.iter().zip(out) {
+            let modulus = ModulusRef::of(instance.params);
+            let factor = &mut factor[..size_of(instance)];
+            let (a, b) = (instance.a.as_limbs(), instance.b.as_limbs());
+            match form {
+                Form::Ordinary => modulus.enter(b, factor),
+                Form::Montgomery => {
+                    factor[..b.len()].copy_from_slice(b);
+                    factor[b.len()..].fill(Limb::ZERO);
+                }
+            }
+            let out = place(out, instance.params.modulus().as_ref());
+            modulus.mul(a, factor, out);
+        }
+    });
+    Ok(())
+}
+
+/// The width of an instance in limbs.
+fn size_of<U: Unsigned>(instance: &ModMul<'_, U>) -> usize {
+    instance.params.modulus().as_ref().as_limbs().len()
+}
 
 impl HasPowerEngine for Serial {
     fn power_engine(&self) -> &dyn PowerEngine {
