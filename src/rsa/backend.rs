@@ -4,11 +4,10 @@
 mod auto;
 #[cfg(feature = "cuda")]
 mod cuda;
+mod forward;
 #[cfg(feature = "std")]
 mod parallel;
 
-use alloc::boxed::Box;
-use alloc::sync::Arc;
 use core::fmt;
 use core::num::NonZeroUsize;
 
@@ -16,14 +15,10 @@ use batch_modexp_core::Serial;
 use batch_modexp_core::engine::Engine;
 pub use batch_modexp_core::engine::SecretPowers;
 pub use batch_modexp_core::monty::ModulusRef;
-#[cfg(feature = "std")]
-use batch_modexp_cpu::Cpu;
 
 pub use super::batch::Items;
 use super::error::Error;
 use super::private_op;
-#[cfg(feature = "std")]
-use crate::backend::Auto;
 
 /// The most items that a thread computes at a time. More would not fit into a cache.
 const ITEMS_AT_A_TIME: usize = 512;
@@ -82,7 +77,7 @@ pub trait RsaBackend {
     /// recombination, check, and public operations.
     ///
     /// By default that of [`Serial`]. A backend that wraps another one returns that one's engine.
-    /// Any other backend can keep a [`Cpu`] and return its engine, which is faster.
+    /// Any other backend can keep a [`Cpu`](crate::backend::Cpu) and return its engine, which is faster.
     fn engine(&self) -> HostEngine<'_> {
         HostEngine::default()
     }
@@ -176,75 +171,6 @@ impl fmt::Debug for PerThread<'_> {
             .finish_non_exhaustive()
     }
 }
-
-/// As [`Serial`], for engines with SIMD.
-#[cfg(feature = "std")]
-macro_rules! on_engine {
-    ($backend:ty, $self:ident => $engine:expr) => {
-        impl RsaBackend for $backend {
-            fn exponentiate(
-                &$self,
-                powers: SecretPowers<'_>,
-            ) -> Result<(), batch_modexp_core::Error> {
-                $engine.pow(powers);
-                Ok(())
-            }
-
-            fn engine(&$self) -> HostEngine<'_> {
-                HostEngine($engine)
-            }
-        }
-    };
-}
-
-#[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
-on_engine!(batch_modexp_cpu::Fma, self => self.engine());
-#[cfg(all(feature = "std", target_arch = "x86_64"))]
-on_engine!(batch_modexp_cpu::Ifma, self => self.engine());
-#[cfg(feature = "std")]
-on_engine!(batch_modexp_cpu::AnyEngine, self => self);
-
-/// Implements a backend by another one, such as a pointer by what it points to.
-macro_rules! forward {
-    ([$($generics:tt)*] $backend:ty, $self:ident => $to:expr) => {
-        impl<$($generics)*> RsaBackend for $backend {
-            fn exponentiate(
-                &$self,
-                powers: SecretPowers<'_>,
-            ) -> Result<(), batch_modexp_core::Error> {
-                $to.exponentiate(powers)
-            }
-
-            fn compute(
-                &$self,
-                items: Items<'_>,
-            ) -> Result<(), Error> {
-                $to.compute(items)
-            }
-
-            fn engine(&$self) -> HostEngine<'_> {
-                $to.engine()
-            }
-
-            fn per_thread(&$self) -> Option<PerThread<'_>> {
-                $to.per_thread()
-            }
-
-            fn per_host_thread(&$self) -> Option<PerThread<'_>> {
-                $to.per_host_thread()
-            }
-        }
-    };
-}
-
-forward!([B: RsaBackend + ?Sized] &B, self => (**self));
-forward!([B: RsaBackend + ?Sized] Arc<B>, self => (**self));
-forward!([B: RsaBackend + ?Sized] Box<B>, self => (**self));
-
-#[cfg(feature = "std")]
-forward!([] Cpu, self => self.parallel());
-#[cfg(feature = "std")]
-forward!([] Auto, self => self.chosen().backend());
 
 #[cfg(test)]
 mod tests;

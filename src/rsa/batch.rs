@@ -1,6 +1,7 @@
 //! Batches: the sources of their items, and the items with keys of one class, which a backend
 //! computes at a time.
 
+mod items;
 mod outputs;
 
 use alloc::vec::Vec;
@@ -13,7 +14,7 @@ use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::secret::{Secret, reveal};
 use crypto_bigint::Limb;
 
-pub use self::outputs::Items;
+pub use self::items::Items;
 pub(super) use self::outputs::Outputs;
 use super::error::Error;
 use super::key::{KeyParts, Private};

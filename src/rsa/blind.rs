@@ -45,8 +45,7 @@ use sha2::Sha384;
 
 use super::key::{PublicKey, Restriction};
 use super::scheme::sealed::Sealed;
-use super::scheme::{AnyScheme, Pss};
-use super::signer::permit;
+use super::scheme::{AnyScheme, Pss, permit};
 use crate::rsa::Error;
 
 mod client;

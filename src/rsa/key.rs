@@ -11,6 +11,7 @@ mod encrypted;
 mod encryption;
 pub(super) mod fault;
 mod format;
+mod parts;
 mod pem;
 mod public;
 mod public_format;
@@ -19,15 +20,12 @@ pub(super) mod restriction;
 use alloc::sync::Arc;
 use core::fmt;
 
-use batch_modexp_core::monty::{Modulus, ModulusRef};
-use batch_modexp_core::secret::{Secret, reveal, scrubbed};
-use crypto_bigint::modular::BoxedMontyParams;
-use crypto_bigint::{BoxedUint, CtEq, Limb};
-use sha2::{Digest, Sha256};
-use zeroize::Zeroize;
+use batch_modexp_core::secret::Secret;
 
 pub use self::components::RsaComponents;
 pub use self::fault::KeyFault;
+use self::parts::PrivateParts;
+pub(super) use self::parts::{Crt, KeyParts, Private};
 pub use self::pem::{PemBlock, decode_pem};
 pub use self::public::PublicKey;
 pub use self::restriction::Restriction;
@@ -76,53 +74,6 @@ use crate::rsa::Error;
 /// many limbs the longer one needs.
 #[derive(Clone)]
 pub struct KeyHandle(Arc<KeyParts>);
-
-/// The numbers of a private or public key. Clones of a key share them.
-pub(super) struct KeyParts {
-    /// The modulus n with its Montgomery constants; public.
-    pub(super) n: BoxedMontyParams,
-    /// The length of n in bits.
-    pub(super) n_bits: u32,
-    /// The public exponent, as wide as its value needs.
-    pub(super) e: BoxedUint,
-    /// The schemes that the key may be used for.
-    pub(super) restriction: Restriction,
-    /// `None` for a public key.
-    pub(super) private: Option<PrivateParts>,
-}
-
-/// The parts of a private key beside its public ones.
-pub(super) struct PrivateParts {
-    pub(super) numbers: Private,
-    /// SHA-256 of d, from which implicit rejection derives its messages.
-    pub(super) d_hash: Secret<[u8; 32]>,
-    /// SHA-256 of all parts of the key, made by the import.
-    seal: Secret<[u8; 32]>,
-    /// The key's records on GPUs, until it is dropped.
-    #[cfg(feature = "cuda")]
-    pub(super) on_devices: crate::backend::cuda::Residence,
-}
-
-/// How the private operation is computed.
-pub(super) enum Private {
-    /// Two primes, by the Chinese remainder theorem (RFC 8017, section 3.2, second form).
-    Crt(Crt),
-    /// The private exponent d less 1, at the width of n, for any other key.
-    Plain { d_less_1: Secret<BoxedUint> },
-}
-
-/// The quintuple of RFC 8017, section 3.2, for two primes, with exponents less 1 (see
-/// `private_op.rs`). `p` and `q` are equally wide.
-pub(super) struct Crt {
-    pub(super) p: Modulus,
-    pub(super) q: Modulus,
-    pub(super) dp_less_1: Secret<BoxedUint>,
-    pub(super) dq_less_1: Secret<BoxedUint>,
-    /// As wide as p.
-    pub(super) qinv: Secret<BoxedUint>,
-    /// A public bound on the lengths of both primes, and so of dP and dQ, in bits.
-    pub(super) prime_bits: u32,
-}
 
 impl KeyHandle {
     /// Prepares a key from its `components`.
@@ -207,152 +158,11 @@ impl KeyHandle {
     }
 }
 
-impl KeyParts {
-    /// The modulus n.
-    pub(super) fn n(&self) -> ModulusRef<'_> {
-        ModulusRef::of(self.n.as_ref())
-    }
-
-    /// The length of the modulus in octets.
-    pub(super) fn n_octets(&self) -> usize {
-        self.n_bits.div_ceil(8) as usize
-    }
-
-    /// The private parts, for operations that only get private keys.
-    pub(super) fn private(&self) -> &PrivateParts {
-        match &self.private {
-            Some(private) => private,
-            None => unreachable!("a public key in a private operation"),
-        }
-    }
-
-    /// The CRT values, for computations that only get keys with primes.
-    pub(super) fn crt(&self) -> &Crt {
-        match &self.private().numbers {
-            Private::Crt(crt) => crt,
-            Private::Plain { .. } => unreachable!("a key without primes among keys with primes"),
-        }
-    }
-
-    /// The private exponent less 1, for computations that only get keys without primes.
-    pub(super) fn d_less_1(&self) -> &[Limb] {
-        match &self.private().numbers {
-            Private::Plain { d_less_1 } => d_less_1.as_limbs(),
-            Private::Crt(_) => unreachable!("a key with primes among keys without primes"),
-        }
-    }
-
-    /// Seals a record that has just been checked.
-    fn seal(&mut self) {
-        let digest = self.digest();
-        if let Some(private) = &mut self.private {
-            private.seal = digest;
-        }
-    }
-
-    /// Whether the record is unchanged since it was sealed. Constant-time in the record; the
-    /// verdict is public.
-    ///
-    /// The check of a result computes with the key's own numbers. A fault in one of them may affect
-    /// computation and check alike: with `R^2 mod p` set to 0, both work on zeros modulo p. So a
-    /// result is only returned if the record is unchanged since the import.
-    pub(in crate::rsa) fn is_intact(&self) -> bool {
-        reveal(self.digest().ct_eq(&*self.private().seal))
-    }
-
-    /// Digest of everything that a private operation, its check and the encoding of messages read.
-    fn digest(&self) -> Secret<[u8; 32]> {
-        // Enough to wipe what the hash function leaves on the stack.
-        scrubbed(|| {
-            let mut record = Record::default();
-            record.modulus(self.n());
-            record.number(self.e.as_limbs());
-            record.lengths(&[self.n_bits]);
-            match &self.private().numbers {
-                Private::Crt(Crt {
-                    p,
-                    q,
-                    dp_less_1,
-                    dq_less_1,
-                    qinv,
-                    prime_bits,
-                }) => {
-                    record.modulus(p.by_ref());
-                    record.modulus(q.by_ref());
-                    for number in [dp_less_1, dq_less_1, qinv] {
-                        record.number(number.as_limbs());
-                    }
-                    record.lengths(&[*prime_bits]);
-                }
-                Private::Plain { d_less_1 } => record.number(d_less_1.as_limbs()),
-            }
-            record.0.update(*self.private().d_hash);
-            record.restriction(self.restriction);
-            Secret::new(record.0.finalize().into())
-        })
-    }
-}
-
 impl fmt::Debug for KeyHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeyHandle")
             .field("bits", &self.bits())
             .finish_non_exhaustive()
-    }
-}
-
-impl Crt {
-    pub(super) fn p(&self) -> ModulusRef<'_> {
-        self.p.by_ref()
-    }
-
-    pub(super) fn q(&self) -> ModulusRef<'_> {
-        self.q.by_ref()
-    }
-}
-
-/// The hash of a record. Its format is public: lengths precede numbers.
-#[derive(Default)]
-struct Record(Sha256);
-
-impl Record {
-    fn modulus(&mut self, modulus: ModulusRef<'_>) {
-        self.number(modulus.limbs);
-        self.number(modulus.r2);
-        self.limbs(modulus.mod_inv.as_limbs());
-    }
-
-    fn number(&mut self, number: &[Limb]) {
-        self.lengths(&[number.len() as u32]);
-        self.limbs(number);
-    }
-
-    fn limbs(&mut self, limbs: &[Limb]) {
-        const LIMBS_AT_A_TIME: usize = 32;
-        let mut octets = [0; LIMBS_AT_A_TIME * Limb::BYTES];
-        for limbs in limbs.chunks(LIMBS_AT_A_TIME) {
-            for (octets, limb) in octets.chunks_exact_mut(Limb::BYTES).zip(limbs) {
-                octets.copy_from_slice(&limb.0.to_le_bytes());
-            }
-            self.0.update(&octets[..limbs.len() * Limb::BYTES]);
-        }
-        octets.zeroize();
-    }
-
-    fn lengths(&mut self, lengths: &[u32]) {
-        lengths
-            .iter()
-            .for_each(|length| self.0.update(length.to_le_bytes()));
-    }
-
-    fn restriction(&mut self, restriction: Restriction) {
-        let (kind, hash, min_salt_len) = match restriction {
-            Restriction::None => (0, 0, 0),
-            Restriction::Pss => (1, 0, 0),
-            Restriction::PssWith { hash, min_salt_len } => (2, hash as u8, min_salt_len),
-        };
-        self.0.update([kind, hash]);
-        self.0.update((min_salt_len as u64).to_le_bytes());
     }
 }
 

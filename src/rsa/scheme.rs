@@ -85,5 +85,17 @@ pub trait Scheme: sealed::Sealed + Sync {
     ) -> Result<bool, Error>;
 }
 
+/// Fails if a key with this restriction may not sign by a scheme with the `narrowest`. The error is
+/// that of a batch of one.
+pub(super) fn permit(restriction: Restriction, narrowest: Restriction) -> Result<(), Error> {
+    match restriction.includes(narrowest) {
+        true => Ok(()),
+        false => Err(Error::KeyRestricted {
+            index: 0,
+            restriction,
+        }),
+    }
+}
+
 #[cfg(test)]
 mod tests;

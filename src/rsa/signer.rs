@@ -8,7 +8,7 @@ use super::batch::{Source, compute_by_class};
 use super::key::{KeyHandle, KeyParts, Restriction};
 use super::random::{Randomness, Streams};
 use super::scheme::sealed::Sealed;
-use super::scheme::{AnyScheme, Scheme};
+use super::scheme::{AnyScheme, Scheme, permit};
 use super::signatures::Signatures;
 use crate::rsa::Error;
 
@@ -267,17 +267,5 @@ impl<S: Scheme> Source for ToSign<'_, '_, S> {
         content.with_digest(scheme, |digest| {
             scheme.encode(digest, key.bits(), randomness, em)
         })
-    }
-}
-
-/// Fails if a key with this restriction may not sign by a scheme with the `narrowest`; the error is
-/// that of a batch of one.
-pub(super) fn permit(restriction: Restriction, narrowest: Restriction) -> Result<(), Error> {
-    match restriction.includes(narrowest) {
-        true => Ok(()),
-        false => Err(Error::KeyRestricted {
-            index: 0,
-            restriction,
-        }),
     }
 }
