@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use batch_modexp_core::limbs::is_below;
 use batch_modexp_core::secret::{Secret, reveal, scrubbed};
 use chacha20::ChaCha20Rng;
-use crypto_bigint::{CtEq, CtLt, Limb};
+use crypto_bigint::{CtEq, Limb};
 use rand_core::{Rng, SeedableRng, TryCryptoRng, TryRng};
 
 use super::limbs::octets_to_limbs;
@@ -94,10 +94,8 @@ impl TryCryptoRng for Randomness {}
 /// Draws a random number from 1 to n - 1, for an n of `n_bits` bits; `octets` is scratch memory as
 /// long as n.
 ///
-/// Rejection sampling among numbers as long as n, at least half of which are below it. The highest
-/// limb decides nearly all rejections. Then only the first octets are drawn again, as many as a whole
-/// limb has; the others had no part in the rejection. The rejections say nothing about the accepted
-/// number, and are public.
+/// Rejection sampling among numbers as long as n, at least half of which are below it. The rejections
+/// say nothing about the accepted number, and are public.
 ///
 /// Fails with [`Error::Rng`] if the generator fails, or if none of 128 candidates is accepted
 /// because it is stuck.
@@ -110,22 +108,14 @@ pub(in crate::rsa) fn draw_below<R: TryCryptoRng + ?Sized>(
 ) -> Result<(), Error> {
     const ATTEMPTS: u32 = 128;
     let excess_bits = 8 * octets.len() as u32 - n_bits;
-    let highest = n.len() - 1;
-    let mut missing = octets.len();
     for _ in 0..ATTEMPTS {
-        let filled = rng.try_fill_bytes(&mut octets[..missing]);
-        filled.map_err(|_| Error::Rng)?;
+        rng.try_fill_bytes(octets).map_err(|_| Error::Rng)?;
         octets[0] &= 0xff >> excess_bits;
         octets_to_limbs(octets, number);
-        if reveal(n[highest].ct_lt(&number[highest])) {
-            missing = Limb::BYTES;
-            continue;
-        }
         let bits = number.iter().fold(Limb::ZERO, |bits, limb| bits | *limb);
         if reveal(is_below(number, n) & !bits.ct_eq(&Limb::ZERO)) {
             return Ok(());
         }
-        missing = octets.len();
     }
     Err(Error::Rng)
 }
