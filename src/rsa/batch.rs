@@ -24,7 +24,7 @@ use super::random::{Randomness, Streams};
 ///
 /// Its keys are all private or all public, and so are the operations. All methods are called from any
 /// thread, and again for an item that is recomputed after a device was lost. The index in an error
-/// is ignored; the caller sets it.
+/// is ignored: see [`Items::fail`].
 pub(super) trait Source: Sync {
     /// The caller's key for the item at `position` of the caller's batch.
     fn key(&self, position: usize) -> &KeyParts;
@@ -113,8 +113,7 @@ pub(super) fn compute_by_class(
             Err(error) if error.index().is_some() => {
                 for item in 0..items.len() {
                     if items.error(item).is_none() {
-                        let [position, _] = batch.positions.of(item);
-                        items.fail(item, error.clone().at(position));
+                        items.fail(item, error.clone());
                     }
                 }
             }
@@ -185,13 +184,9 @@ impl Batch<'_> {
     pub(super) fn position(&self, item: usize) -> Result<usize, Error> {
         let [position, copy] = self.positions.of(item);
         let is_certain = position == copy && ptr::eq(self.source.key(position), self.keys[item]);
-        let fault = || self.fault(item);
-        is_certain.then_some(position).ok_or_else(fault)
-    }
-
-    pub(super) fn fault(&self, item: usize) -> Error {
-        let [index, _] = self.positions.of(item);
-        Error::Fault { index }
+        is_certain
+            .then_some(position)
+            .ok_or(Error::Fault { index: 0 })
     }
 }
 

@@ -94,12 +94,10 @@ impl<'a> EncodedItems<'a> {
         for ((item, key), em) in keys.iter().enumerate().zip(ems.chunks_exact_mut(limbs)) {
             let octets = &mut octets[..key.n_octets()];
             let encoded = batch.position(item).and_then(|position| {
-                let encoded = batch.source.encode(position, &mut randomness, octets);
-                encoded.map_err(|error| error.at(position))?;
+                batch.source.encode(position, &mut randomness, octets)?;
                 octets_to_limbs(octets, em);
                 // A check modulo p and q would not notice a number above n.
-                let checked = batch.source.check(key, em);
-                checked.map_err(|error| error.at(position))
+                batch.source.check(key, em)
             });
             errors.push(match encoded {
                 Ok(()) => None,
@@ -255,7 +253,7 @@ fn recombine(
             let (of_p, of_q) = (i..i + size, middle + i..middle + i + size);
             let (a, b) = (&products[of_p], &products[of_q.clone()]);
             key.p().sub(a, b, &mut h);
-            multiply_add(&h, key.q().limbs, &halves[of_q], place);
+            add_product(&h, key.q().limbs, &halves[of_q], place);
         }
     });
     combined
@@ -263,7 +261,7 @@ fn recombine(
 
 /// `out = addend + a * b`, in as many limbs as `out` has. `a` and `addend` are equally long, and
 /// `out` holds zeros.
-fn multiply_add(a: &[Limb], b: &[Limb], addend: &[Limb], out: &mut [Limb]) {
+fn add_product(a: &[Limb], b: &[Limb], addend: &[Limb], out: &mut [Limb]) {
     for (out, addend) in out.iter_mut().zip(addend) {
         *out = *addend;
     }
@@ -370,12 +368,11 @@ impl EncodedItems<'_> {
             items.write(item, batch.source.output_len(key), |output| {
                 let position = match (error, passed) {
                     (Some(error), _) => return Err(error),
-                    (None, false) => return Err(batch.fault(item)),
+                    (None, false) => return Err(Error::Fault { index: 0 }),
                     (None, true) => batch.position(item)?,
                 };
                 write_octets(result, octets);
-                let len = batch.source.decode(position, octets, output);
-                len.map_err(|error| error.at(position))
+                batch.source.decode(position, octets, output)
             });
         }
     }

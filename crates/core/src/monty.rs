@@ -19,7 +19,7 @@ use core::{array, mem, ptr};
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{Choice, CtEq, Limb, U64, Unsigned, WideWord, Word};
 
-pub use self::division::{power_of_two, remainder};
+pub use self::division::{power_of_two, remainder_by_division};
 pub use self::modulus::{Modulus, inverse, low_64_bits};
 use crate::limbs::bits_at;
 use crate::public_exponent::PublicExponent;
@@ -36,7 +36,7 @@ pub struct ModulusRef<'a> {
     pub limbs: &'a [Limb],
     /// `R^2 mod modulus`, where R is 2 to the width of the modulus in bits.
     pub r2: &'a [Limb],
-    /// `1 / modulus mod 2^64`.
+    /// `1 / modulus mod 2^64`, by reference too: a list of moduli holds no secrets.
     pub mod_inv: &'a U64,
 }
 

@@ -120,10 +120,11 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// Marks an item as failed.
+    /// Marks an item as failed. The error gets the caller's position.
     pub(in crate::rsa) fn fail(&mut self, item: usize, error: Error) {
+        let [position, _] = self.batch.positions.of(item);
         self.lens_plus_1[item] = 0;
-        self.errors[item] = Some(Box::new(error));
+        self.errors[item] = Some(Box::new(error.at(position)));
     }
 
     /// The error of a failed item.

@@ -23,7 +23,7 @@ const SQRT_2_LESS_1: Word = (0x6a09_e667_f3bc_c908_u64 >> (u64::BITS - Word::BIT
 /// and the modulus are shifted up until the highest bit of the modulus is set. The shift is secret:
 /// it is made of steps of public size, each under a mask.
 #[must_use]
-pub fn remainder(value: &[Limb], modulus: &[Limb]) -> Secret<Vec<Limb>> {
+pub fn remainder_by_division(value: &[Limb], modulus: &[Limb]) -> Secret<Vec<Limb>> {
     let mut dividend = Secret::new(vec![Limb::ZERO; value.len() + modulus.len()]);
     dividend[..value.len()].copy_from_slice(value);
     divide(dividend, modulus, 1, value.len() as u32 * Limb::BITS)
@@ -285,7 +285,7 @@ mod tests {
                 }
                 let lens = [1, modulus.len(), 2 * modulus.len(), 2 * modulus.len() + 1];
                 for value in lens.into_iter().flat_map(numbers) {
-                    let rest = remainder(&value, &modulus);
+                    let rest = remainder_by_division(&value, &modulus);
                     assert_eq!(rest.len(), modulus.len());
                     assert_eq!(big(&rest), big(&value) % big(&modulus));
                 }

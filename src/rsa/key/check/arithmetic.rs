@@ -12,7 +12,10 @@ pub(super) fn remainder<const LIMBS: usize>(
     value: &[Limb],
     modulus: &Uint<LIMBS>,
 ) -> Secret<Uint<LIMBS>> {
-    Secret::new(load_limbs(&monty::remainder(value, modulus.as_limbs())))
+    Secret::new(load_limbs(&monty::remainder_by_division(
+        value,
+        modulus.as_limbs(),
+    )))
 }
 
 /// `1 / value mod modulus` for an odd modulus; an arbitrary number if there is no inverse.
