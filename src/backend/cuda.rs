@@ -229,7 +229,7 @@ impl Cuda {
         self.devices.check()?;
         for device in self.devices.in_use() {
             for entry in entries.iter().filter(|entry| entry.runs_on(&device.info)) {
-                device.kernel(&entry.image)?;
+                device.kernel(entry)?;
             }
         }
         Ok(())

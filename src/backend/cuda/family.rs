@@ -1,30 +1,23 @@
 //! Kernels by family: their properties, the chips that run them, and their times.
 
-#[cfg(feature = "rsa")]
-pub(crate) mod crt;
 pub(crate) mod dpf;
-pub(crate) mod fixed;
 pub(crate) mod int;
-pub(crate) mod modexp;
 pub(crate) mod rns;
 
 use alloc::collections::BTreeSet;
+use alloc::ffi::CString;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use batch_modexp_core::Error;
 use batch_modexp_core::window::Window;
+use miniz_oxide::inflate::decompress_to_vec_with_limit;
 
-use super::runtime::device::Device;
-use super::runtime::launch::{Launch, Loaded};
-use super::runtime::layout::{Layout, Part};
-use super::runtime::module::Image;
-use super::runtime::probe::{BlockTimes, DeviceInfo};
+use super::runtime::probe::{BlockTimes, DeviceInfo, KernelKey};
 
 /// A family of kernels with one kind of arithmetic. `entry` is always one of the family's own.
 ///
-/// Parameters and records of exponentiations are the same in all families: see [`modexp`].
+/// Parameters and records of exponentiations are the same in all families.
 pub(crate) trait Family: fmt::Debug + Sync {
     /// Whether a device has the instructions of a kernel.
     fn has_instructions(&self, _entry: &Entry, _device: &DeviceInfo) -> bool {
@@ -97,18 +90,21 @@ pub(crate) enum Operation {
     /// For each instance a product of one entry of each row of a table, which all share.
     FixedExp,
     /// Two exponentiations of one number, modulo two factors of n. Each counts as an instance.
-    #[cfg(feature = "rsa")]
     CrtHalves,
     /// Garner's recombination of the two powers.
-    #[cfg(feature = "rsa")]
     CrtRecombine,
     /// The power modulo n, from the result of the recombination.
-    #[cfg(feature = "rsa")]
     CrtJoin,
     /// The product of a number and a public power of another, modulo n, for blinding and
     /// unblinding.
-    #[cfg(feature = "rsa")]
     CrtBlind,
+}
+
+impl Operation {
+    /// Whether launches take little time.
+    pub(crate) fn is_short(self) -> bool {
+        matches!(self, Self::CrtRecombine | Self::CrtJoin | Self::CrtBlind)
+    }
 }
 
 /// A kernel, with the properties that its family needs.
@@ -232,58 +228,69 @@ impl Entry {
             bits
         }
     }
-}
 
-/// A kernel on a device, and the number of its blocks that the device computes at a time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Grid {
-    pub(crate) entry: &'static Entry,
-    pub(crate) resident_blocks: u32,
-}
-
-impl Grid {
-    /// Loads a kernel on a device.
-    pub(crate) fn load(
-        entry: &'static Entry,
-        device: &Device,
-        loaded: &mut Loaded,
-    ) -> Result<Self, Error> {
-        let kernel = device.kernel(&entry.image)?;
-        let resident_blocks = kernel.resident_blocks;
-        loaded.kernels.push(kernel);
-        Ok(Self {
-            entry,
-            resident_blocks,
-        })
+    /// Whether the kernel takes Montgomery parameters of this width.
+    pub(crate) fn takes_r2_bits(&self, r2_bits: u32) -> bool {
+        (self.min_r2_bits..=self.bits).contains(&r2_bits)
     }
 
-    /// Instances that the device computes at a time.
-    pub(crate) fn resident_instances(self) -> usize {
-        self.resident_blocks as usize * self.entry.image.instances_per_block
-    }
-
-    /// The number of blocks for `count` instances. Blocks loop over instances beyond those that are
-    /// resident, all for the same number of rounds.
-    pub(crate) fn blocks(self, count: usize) -> usize {
-        let needed = count.div_ceil(self.entry.image.instances_per_block);
-        let rounds = needed.div_ceil(self.resident_blocks as usize);
-        needed.div_ceil(rounds.max(1))
+    /// Panics if this is a kernel for other operations, or if the Montgomery parameters are too
+    /// narrow: the kernel would not end, or would give a wrong result.
+    pub(crate) fn check(&self, operations: &[Operation], r2_bits: u32) {
+        assert!(
+            operations.contains(&self.operation),
+            "a kernel for another operation"
+        );
+        assert!(
+            self.takes_r2_bits(r2_bits),
+            "Montgomery parameters of the wrong width"
+        );
     }
 }
 
-/// The places of a chunk's operands, and its launches. Results take all of the output.
-///
-/// Numbers are little-endian 64-bit words, zero-extended to one width. Those of all instances are
-/// consecutive. The input parts are in the order of the fields. Unused ones are empty.
-pub(crate) struct Work {
-    pub(crate) layout: Layout,
-    /// Up to two numbers of each instance, such as the base and the exponent.
-    pub(crate) numbers: [Part; 2],
-    /// For each instance the 32-bit index of a record.
-    pub(crate) indices: Part,
-    /// Space for records that the chunk brings along. Others stay on the device.
-    pub(crate) records: Part,
-    pub(crate) launches: Vec<Launch>,
+/// A kernel as the crate ships it.
+#[derive(Debug)]
+pub(crate) struct Image {
+    pub(crate) key: KernelKey,
+    /// The name of the function in its module.
+    pub(crate) function: &'static str,
+    /// The file of its module.
+    pub(crate) module: &'static str,
+    /// The text of its module.
+    pub(crate) ptx: &'static CompressedPtx,
+    /// Threads in a block.
+    pub(crate) threads: u32,
+    /// Instances that a block computes at a time.
+    pub(crate) instances_per_block: usize,
+    /// Dynamic shared memory of a block in bytes.
+    pub(crate) shared_bytes: u32,
+}
+
+/// The text of a module of `kernels/ptx`, deflated by the build script.
+pub(crate) struct CompressedPtx {
+    /// The length of the text.
+    pub(crate) text_bytes: usize,
+    /// A hash of the text, which differs between versions of the crate.
+    pub(crate) fingerprint: u64,
+    /// The text in the DEFLATE format (RFC 1951).
+    pub(crate) deflated: &'static [u8],
+}
+
+impl CompressedPtx {
+    /// The text.
+    pub(crate) fn text(&self) -> CString {
+        let text = decompress_to_vec_with_limit(self.deflated, self.text_bytes).ok();
+        text.and_then(|text| CString::new(text).ok())
+            .unwrap_or_else(|| unreachable!("the build script deflated a text"))
+    }
+}
+
+impl fmt::Debug for CompressedPtx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompressedPtx")
+            .field("text_bytes", &self.text_bytes)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The table of each family that the crate ships.

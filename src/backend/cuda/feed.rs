@@ -10,9 +10,7 @@ use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::secret::Secret;
 use crypto_bigint::Limb;
 
-use super::family::Work;
-use super::runtime::launch::Loaded;
-use super::runtime::layout::places;
+use super::runtime::launch::{Work, places};
 use super::runtime::pipeline::{Destination, Stop};
 use super::runtime::slot::Slot;
 use super::words::{HostPool, NonTemporal};
@@ -77,8 +75,7 @@ impl<F: ?Sized> Feeding<'_, F> {
         &self,
         chunk: &Range<usize>,
         blinds: bool,
-        work: &Work,
-        loaded: &Loaded,
+        work: &Work<'_>,
         slot: &mut Slot,
         rest: impl FnOnce(&mut [u64]),
     ) -> Result<Vec<F::Opened>, Stop<F::Error>>
@@ -90,7 +87,7 @@ impl<F: ?Sized> Feeding<'_, F> {
             self.copy(&parts, places(input, work.numbers), chunk.len());
             rest(input);
         };
-        slot.submit(&work.layout, fill, &work.launches, loaded)?;
+        slot.submit(work, fill)?;
         Ok(parts)
     }
 

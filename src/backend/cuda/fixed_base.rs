@@ -1,6 +1,6 @@
 //! Powers of one base by a table on the devices.
 
-mod jobs;
+mod table;
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -14,9 +14,8 @@ use batch_modexp_core::{BatchFixedBaseExp as _, Error, FixedBase};
 use crypto_bigint::Unsigned;
 use crypto_bigint::modular::MontyParams;
 
-use self::jobs::{Entries, FixedJob};
+use self::table::{DeviceTable, ENTRIES, Entries, FixedJob, Inputs, TableShape, WINDOW_BITS};
 use super::Cuda;
-use super::family::fixed::{ENTRIES, TableShape, WINDOW_BITS};
 use super::family::{self, Entry, Operation};
 use super::plan::Tuning;
 use super::powers::PowerJob;
@@ -38,15 +37,6 @@ pub struct CudaFixedBase<U> {
 enum Place<U> {
     Devices(DeviceTable),
     Host(FixedBase<U>),
-}
-
-/// A table for the devices.
-struct DeviceTable {
-    shape: TableShape,
-    is_signed: bool,
-    /// The modulus and the rows, which devices keep.
-    record: Secret<Vec<u64>>,
-    residence: Residence,
 }
 
 impl<U> CudaFixedBase<U> {
@@ -295,15 +285,6 @@ impl Cuda {
             residence: Residence::default(),
         }))
     }
-}
-
-/// The numbers that a table is made of.
-struct Inputs<'a, U: Unsigned> {
-    base: &'a U,
-    /// For signed exponents the inverse of the base.
-    inverse: Option<&'a U>,
-    params: &'a MontyParams<U>,
-    exponent_bits: u32,
 }
 
 #[cfg(test)]

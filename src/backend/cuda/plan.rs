@@ -8,8 +8,6 @@ use core::ptr;
 
 use batch_modexp_core::window::Window;
 
-#[cfg(feature = "rsa")]
-use super::family::crt::CrtClass;
 use super::family::{self, Entry};
 use super::runtime::probe::DeviceInfo;
 
@@ -103,21 +101,6 @@ impl Plan {
             .min_by(|a, b| a.milliseconds.total_cmp(&b.milliseconds))
     }
 
-    /// The plan for the half exponentiations of `count` items, which take nearly all of their time.
-    /// `None` if the device cannot run the class.
-    #[cfg(feature = "rsa")]
-    pub(crate) fn of_halves(
-        class: &CrtClass,
-        exponent_bits: u32,
-        count: usize,
-        device: &DeviceInfo,
-    ) -> Option<Self> {
-        let halves = class.halves.iter().copied();
-        class
-            .runs_on(device)
-            .then(|| Self::fastest(halves, exponent_bits, 2 * count, device))?
-    }
-
     fn with(entry: &'static Entry, exponent_bits: u32, count: usize, device: &DeviceInfo) -> Self {
         Self {
             entry,
@@ -125,15 +108,6 @@ impl Plan {
             milliseconds: entry.milliseconds(device, count, exponent_bits),
         }
     }
-}
-
-/// The kernels for exponentiations modulo numbers of `n_bits` bits with two factors of `prime_bits`
-/// bits: the narrowest ones that accept both widths of Montgomery parameters.
-#[cfg(feature = "rsa")]
-pub(crate) fn crt_class(n_bits: u32, prime_bits: u32) -> Option<CrtClass> {
-    let classes = CrtClass::all();
-    let taking = classes.filter_map(|class| class.taking(n_bits, prime_bits));
-    taking.min_by_key(|class| class.bits)
 }
 
 #[cfg(test)]

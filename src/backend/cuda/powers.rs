@@ -1,7 +1,9 @@
 //! Exponentiations of numbers from a [`Feed`] as a device job.
 //!
 //! The kernels are those for secret exponents, of which they take one for each item. Public ones are
-//! all equal.
+//! all equal. Parameters and records of `modexp_BITS_tT` and `fixed_entries_BITS_tT` are the same in
+//! all families (`kernels/README.md`).
+#![allow(unsafe_code)]
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -17,14 +19,13 @@ use batch_modexp_cpu::AnyEngine;
 use crypto_bigint::Limb;
 
 use super::Cuda;
-use super::family::modexp::{self, ModExpChunk};
-use super::family::{Entry, Grid};
+use super::family::{Entry, Operation};
 use super::feed::{Feed, Feeding};
 use super::plan::{Plan, Tuning};
 use super::runtime::device::Call;
-use super::runtime::launch::Loaded;
-use super::runtime::layout::places;
+use super::runtime::launch::{Argument, Work, places};
 use super::runtime::lock;
+use super::runtime::module::Kernel;
 use super::runtime::pipeline::{ChunkLens, Destination, Job, Stop};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
@@ -70,11 +71,57 @@ pub(super) struct PowerJob<'a, F: ?Sized> {
     feed: Feeding<'a, F>,
 }
 
-/// The kernel and the window with which a device computes its share.
+/// The kernel with which a device computes its share, and the public properties of all its chunks.
+#[derive(Clone)]
 pub(super) struct Share {
-    grid: Grid,
-    window: Window,
-    loaded: Loaded,
+    pub(super) kernel: Kernel,
+    /// The length of the exponents in bits, at most the width of the kernel.
+    pub(super) exponent_bits: u32,
+    /// The width of the Montgomery parameters in bits, as from [`Entry::r2_bits`].
+    pub(super) r2_bits: u32,
+    pub(super) window: Window,
+}
+
+impl Share {
+    /// Lays out a chunk of `count` exponentiations or table entries, modulo `moduli` different
+    /// numbers, and makes its launch.
+    pub(super) fn work(&self, count: usize, moduli: usize) -> Work<'_> {
+        let entry = self.kernel.entry;
+        let operations = [Operation::ModExp, Operation::FixedEntries];
+        entry.check(&operations, self.r2_bits);
+        assert!(
+            self.exponent_bits <= entry.bits,
+            "the exponents are too long"
+        );
+        let mut work = Work::default();
+        work.numbers = [(); 2].map(|()| work.input(count * entry.words()));
+        work.indices = work.input(count.div_ceil(2));
+        work.records = work.input(moduli * 2 * entry.words());
+        let power = work.output(count * entry.result_words());
+        let scratch = work.scratch(self.kernel.scratch_words(count, self.window.table_len()));
+        let [base, exponent] = work.numbers.map(Argument::Words);
+        let arguments = vec![
+            Argument::Words(power),
+            base,
+            exponent,
+            Argument::Words(work.records),
+            Argument::Indices {
+                part: work.indices,
+                count,
+                records: work.records,
+                size: 2 * entry.words(),
+            },
+            Argument::Words(scratch),
+            Argument::U32(count as u32),
+            Argument::U32(self.exponent_bits),
+            Argument::U32(self.r2_bits),
+            Argument::U32(self.window.bits()),
+        ];
+        // SAFETY: these are the parameters of `modexp_BITS_tT` and `fixed_entries_BITS_tT`, checked
+        // above; every part has the length that its buffer must have.
+        unsafe { work.launch(&self.kernel, count, arguments) };
+        work
+    }
 }
 
 impl<'a, F: ?Sized> PowerJob<'a, F> {
@@ -146,17 +193,17 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
     fn prepare(&self, call: &Call<'_>, count: usize) -> Result<(Share, ChunkLens), F::Error> {
         let plan = self.plan(&call.device.info, count);
         let plan = plan.expect("a device with a share has a kernel");
-        let mut loaded = Loaded::default();
-        let grid = Grid::load(plan.entry, call.device, &mut loaded)?;
+        let kernel = call.device.kernel(plan.entry)?;
         let per_block = plan.entry.image.instances_per_block;
-        let mut lens = ChunkLens::halves(grid.resident_instances(), per_block);
+        let mut lens = ChunkLens::halves(kernel.resident_instances(), per_block);
         if self.tuning.single_launch {
             lens.most = count;
         }
         let share = Share {
-            grid,
+            kernel,
+            exponent_bits: self.exponent_bits,
+            r2_bits: plan.entry.r2_bits(self.bits),
             window: plan.window,
-            loaded,
         };
         Ok((share, lens))
     }
@@ -168,24 +215,15 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
         slot: &mut Slot,
         submitting: &Mutex<()>,
     ) -> Result<Self::Chunk, Stop<F::Error>> {
-        let entry = share.grid.entry;
+        let entry = share.kernel.entry;
         let moduli = self.feed.feed.moduli(chunk.clone());
-        let what = ModExpChunk {
-            count: chunk.len(),
-            moduli: moduli.len(),
-            exponent_bits: self.exponent_bits,
-            r2_bits: entry.r2_bits(self.bits),
-            window: share.window,
-        };
-        let work = modexp::launch(share.grid, &what);
+        let work = share.work(chunk.len(), moduli.len());
         let write_moduli = |input: &mut [u64]| {
             let places = places(input, [work.indices, work.records]);
             write_moduli(entry, &moduli, places, self.feed.threads);
         };
-        let loaded = &share.loaded;
         let _alone = lock(submitting);
-        self.feed
-            .submit(chunk, false, &work, loaded, slot, write_moduli)
+        self.feed.submit(chunk, false, &work, slot, write_moduli)
     }
 
     fn take(
@@ -196,7 +234,7 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
         words: &mut [u64],
         output: O,
     ) {
-        let family = share.grid.entry.family;
+        let family = share.kernel.entry.family;
         let is_refused = |words: &[u64]| self.entries_by.is_none() && family.is_refused(words);
         let read = |item, numbers: [&[Limb]; 2], words: &[u64], power: &mut [Limb]| match is_refused(
             words,

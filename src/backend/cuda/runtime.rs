@@ -1,16 +1,15 @@
 //! Runs chunks of work on GPUs: devices, buffers, kernels, resident records, and the pipeline over
 //! all devices.
 //!
-//! This module contains no arithmetic. Work is a [`Job`](pipeline::Job), which describes the memory
-//! of a chunk in whole words. Kernels are [`Image`](module::Image)s. Families make the launches and
-//! guarantee that they are sound; this module checks them against the buffers.
+//! This module contains no arithmetic. A [`Job`](pipeline::Job) describes the memory of a chunk in
+//! whole words, makes the launches, and guarantees that they are sound. This module checks them
+//! against the buffers.
 
 mod buffers;
 pub(crate) mod device;
 #[cfg(all(test, feature = "rsa"))]
 pub(crate) mod injection;
 pub(crate) mod launch;
-pub(crate) mod layout;
 pub(crate) mod module;
 pub(crate) mod pipeline;
 pub(crate) mod probe;

@@ -2,8 +2,7 @@
 
 use super::powers::PowerJob;
 use super::runtime::device::Call;
-use super::runtime::launch::Loaded;
-use super::runtime::layout::Layout;
+use super::runtime::launch::Work;
 use super::runtime::pipeline::{ChunkLens, Job, Stop};
 use super::runtime::slot::Slot;
 use super::*;
@@ -230,13 +229,13 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
         if before.is_some_and(|count| count >= self.after) {
             match self.how {
                 Failure::Panic => {
-                    let mut layout = Layout::default();
-                    layout.input(5000);
+                    let mut work = Work::default();
+                    work.input(5000);
                     let fill = |input: &mut [u64]| {
                         input.fill(7);
                         std::panic::resume_unwind(alloc::boxed::Box::new("on the way"));
                     };
-                    slot.submit(&layout, fill, &[], &Loaded::default())?;
+                    slot.submit(&work, fill)?;
                 }
                 Failure::Batch => return Err(Stop::Batch(Error::Forked.into())),
                 Failure::Loss => {

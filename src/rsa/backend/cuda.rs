@@ -12,7 +12,7 @@ use crypto_bigint::Limb;
 
 use super::{HostEngine, Items, ModulusRef, PerThread, RsaBackend, SecretPowers};
 use crate::backend::Cuda;
-use crate::backend::cuda::crt::{CrtClass, CrtKey, CrtRun, CrtShape};
+use crate::backend::cuda::crt::{CrtBatch, CrtClass, CrtKey, CrtRun, CrtShape};
 use crate::backend::cuda::feed::Feed;
 use crate::backend::cuda::plan::Tuning;
 use crate::backend::cuda::runtime::pipeline::Destination;
@@ -41,9 +41,7 @@ impl RsaBackend for Cuda {
 
     fn compute(&self, items: Items<'_>) -> Result<(), Error> {
         match items.batch.class.is_private {
-            true => private_ops(self, items, |kernels, shape, runs, feed, items| {
-                self.run_crt(kernels, shape, runs, feed, items)
-            }),
+            true => private_ops(self, items, |batch, items| batch.run(items)),
             false => public_ops(self, items),
         }
     }
@@ -89,24 +87,18 @@ fn public_ops(cuda: &Cuda, items: Items<'_>) -> Result<(), Error> {
     cuda.run_powers(exponent_bits, Tuning::default(), &feed, items)
 }
 
-/// Runs private operations on devices with `run_crt`, or through the host for keys without CRT
-/// kernels, or if the last device with such kernels is lost.
+/// Runs private operations on devices with `run`, or through the host for keys without CRT kernels,
+/// or if the last device with such kernels is lost.
 fn private_ops(
     cuda: &Cuda,
     mut items: Items<'_>,
-    run_crt: impl FnOnce(
-        CrtClass,
-        CrtShape,
-        &[CrtRun<'_>],
-        &ItemFeed<'_>,
-        Items<'_>,
-    ) -> Result<(), Error>,
+    run: impl FnOnce(CrtBatch<'_, ItemFeed<'_>>, Items<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let batch = items.batch;
-    if let Some((kernels, shape)) = crt_kernels(cuda, &batch.class) {
+    if let Some(kernels) = crt_kernels(cuda, &batch.class) {
         let runs: Vec<_> = runs(batch.keys).map(crt_run).collect();
         let feed = ItemFeed::new(cuda, batch);
-        let result = run_crt(kernels, shape, &runs, &feed, items.reborrow());
+        let result = run(CrtBatch::new(cuda, kernels, &runs, &feed), items.reborrow());
         if feed.has_fault.into_inner() {
             renew_records(&items);
         }

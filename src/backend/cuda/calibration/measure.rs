@@ -12,11 +12,10 @@ use batch_modexp_core::{Error, ModExp};
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd};
 
-use super::super::family::{self, Entry, Grid};
+use super::super::family::{self, Entry};
 use super::super::plan::Tuning;
 use super::super::powers::PowerJob;
 use super::super::runtime::device::Device;
-use super::super::runtime::launch::Loaded;
 use super::super::runtime::probe::{BlockTimes, Costs};
 use super::Cuda;
 
@@ -49,14 +48,14 @@ pub(super) fn costs(cuda: &Cuda, device: &Device, widths: &[u32]) -> Result<Cost
             operands: &operands,
             count,
         };
-        let grid = Grid::load(entry, device, &mut Loaded::default())?;
+        let resident = device.kernel(entry)?.resident_instances();
         let per_block = entry.image.instances_per_block;
-        let (one, full) = (of(per_block), of(grid.resident_instances()));
+        let (one, full) = (of(per_block), of(resident));
         if calls.is_empty() {
             full.warm_up()?;
         }
         let multiprocessors = device.info.multiprocessors().max(1) as usize;
-        let blocks = grid.resident_instances() / per_block;
+        let blocks = resident / per_block;
         let blocks_each = (blocks / multiprocessors).max(1) as u64;
         let (alone, besides) = one.whole()?;
         let (shared, _) = full.whole()?;

@@ -1,30 +1,28 @@
 //! Faults for the tests of callers.
 
 use super::*;
-use crate::backend::cuda::Entry;
 use crate::backend::cuda::runtime::injection::InjectionPoint;
 
-impl Cuda {
-    /// Like [`run_crt`](Self::run_crt), with changes to the batch on its way to a device.
-    pub(crate) fn run_tampered_crt<O: Destination, F: Feed<O>>(
-        &self,
-        class: CrtClass,
-        shape: CrtShape,
-        runs: &[CrtRun<'_>],
-        feed: &F,
+impl<F> CrtBatch<'_, F> {
+    /// Like [`run`](Self::run), with changes to the batch on its way to a device.
+    pub(crate) fn run_tampered<'t, O: Destination>(
+        mut self,
         output: O,
-        tampering: Tampering<'_>,
-    ) -> Result<(), F::Error> {
-        let mut batch = CrtBatch::new(self, class, shape, runs, feed);
+        tampering: Tampering<'t>,
+    ) -> Result<(), F::Error>
+    where
+        F: Feed<O>,
+    {
         if let Some(family) = tampering.halves_by {
             let by_it = |entry: &&Entry| entry.image.key.family == family;
-            batch.class.halves.retain(by_it);
+            self.class.halves.retain(by_it);
         }
-        batch.tampering = tampering;
         if tampering.loses_first_device {
-            self.inject_losses(1, "CUDA_ERROR_TEST");
+            self.cuda.inject_losses(1, "CUDA_ERROR_TEST");
         }
-        self.devices.run(&batch, output)
+        let mut batch: CrtBatch<'_, F> = self;
+        batch.tampering = tampering;
+        batch.run(output)
     }
 }
 
@@ -48,3 +46,5 @@ pub(crate) type ChangeInputs<'a> = &'a (dyn Fn([&mut [u64]; 2]) + Sync);
 /// See [`Tampering::injection`]. Gets the items of the chunk.
 pub(crate) type Injection =
     alloc::sync::Arc<dyn Fn(&Range<usize>, &InjectionPoint<'_>) + Send + Sync>;
+
+mod launches;

@@ -1,8 +1,6 @@
 //! Modular exponentiation in double-precision floating point (DPF): `kernels/dpf`, `docs/dpf.md`.
 
-use super::{BlockTimes, Entry, Family, Operation};
-use crate::backend::cuda::runtime::module::{CompressedPtx, Image, KernelKey};
-use crate::backend::cuda::runtime::probe::DeviceInfo;
+use super::{BlockTimes, CompressedPtx, DeviceInfo, Entry, Family, Image, KernelKey, Operation};
 
 /// The DPF family. `kernels/README.md` lists the parameters of its kernels.
 #[derive(Debug)]

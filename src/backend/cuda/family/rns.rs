@@ -3,9 +3,7 @@
 
 use batch_modexp_core::window::Window;
 
-use super::{BlockTimes, Entry, Family, Operation};
-use crate::backend::cuda::runtime::module::{CompressedPtx, Image, KernelKey};
-use crate::backend::cuda::runtime::probe::DeviceInfo;
+use super::{BlockTimes, CompressedPtx, DeviceInfo, Entry, Family, Image, KernelKey, Operation};
 
 /// An RNS family. `kernels/README.md` lists the parameters of its kernels.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
 //! Tests of the parent module: the tables against the files, and against the expectations of the
 //! host.
 
-use super::super::plan::{Plan, Tuning};
-use super::super::runtime::probe::DeviceInfo;
 #[cfg(feature = "rsa")]
-use super::crt::CrtClass;
+use super::super::crt::CrtClass;
+use super::super::plan::{Plan, Tuning};
+use super::super::runtime::module::Kernel;
 use super::*;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -174,13 +174,10 @@ fn chips_with_little_shared_memory_take_what_fits() {
 #[test]
 fn blocks_share_the_work_evenly() {
     let entry = all().find(|entry| entry.image.instances_per_block == 64);
-    let grid = Grid {
-        entry: entry.unwrap(),
-        resident_blocks: 132,
-    };
-    assert_eq!(grid.blocks(1), 1);
-    assert_eq!(grid.blocks(64 * 132), 132);
+    let kernel = Kernel::imaginary(entry.unwrap());
+    assert_eq!(kernel.blocks(1), 1);
+    assert_eq!(kernel.blocks(64 * 132), 132);
     // Two rounds of 67 blocks, rather than one round of 132 and another of a single block.
-    assert_eq!(grid.blocks(64 * 133), 67);
-    assert_eq!(grid.blocks(0), 0);
+    assert_eq!(kernel.blocks(64 * 133), 67);
+    assert_eq!(kernel.blocks(0), 0);
 }

@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+#[cfg(feature = "rsa")]
+use super::super::crt::CrtClass;
 use super::super::family::serving as entry_points;
 use super::super::runtime::probe::{BlockTimes, Costs};
 use super::*;
@@ -152,10 +154,10 @@ fn forecasts_follow_the_work() {
 fn the_kernel_for_halves_follows_the_count() {
     let hopper = DeviceInfo::imaginary(100, 227 << 10);
     let device = hopper.clone().with_compute_capability((7, 0));
-    let class = crt_class(2048, 1024).unwrap();
+    let class = CrtClass::narrowest(2048, 1024).unwrap();
     assert_eq!(class.bits, 2048);
     let halves = |count, device: &DeviceInfo| {
-        let plan = Plan::of_halves(&class, 1024, count, device)?;
+        let plan = class.plan(1024, count, device)?;
         Some(plan.entry.image.function)
     };
     assert_eq!(halves(1, &device), Some("rsa_2048_exp_t4"));
@@ -166,12 +168,12 @@ fn the_kernel_for_halves_follows_the_count() {
     // The check needs more shared memory than this chip has.
     assert_eq!(halves(1, &DeviceInfo::imaginary(100, 64 << 10)), None);
     // Tensor cores accept full widths only.
-    let narrow = crt_class(1984, 960).unwrap();
+    let narrow = CrtClass::narrowest(1984, 960).unwrap();
     assert_eq!(narrow.halves.len(), 2);
     // Unequal factors, and moduli without a class.
-    let unequal = crt_class(2048, 1088);
+    let unequal = CrtClass::narrowest(2048, 1088);
     assert!(unequal.is_none_or(|class| class.bits > 2048));
-    assert!(crt_class(8192, 4096).is_none());
+    assert!(CrtClass::narrowest(8192, 4096).is_none());
 }
 
 /// A device on which kernels take `times`, in nanoseconds: a block alone, and one of many.
@@ -307,7 +309,7 @@ fn what_was_not_measured_is_foretold() {
 #[test]
 fn measured_times_decide_among_halves() {
     let device = DeviceInfo::imaginary(132, 227 << 10);
-    let class = crt_class(2048, 1024).unwrap();
+    let class = CrtClass::narrowest(2048, 1024).unwrap();
     for fastest in ["dpf", "rns", "rns_mma"] {
         let device = measured(&device, |entry| {
             Some(match entry.image.key.family == fastest {
@@ -316,7 +318,7 @@ fn measured_times_decide_among_halves() {
             })
         });
         for count in [1, 1_000_000] {
-            let plan = Plan::of_halves(&class, 1024, count, &device).unwrap();
+            let plan = class.plan(1024, count, &device).unwrap();
             assert_eq!(plan.entry.image.key.family, fastest);
         }
     }

@@ -1,8 +1,7 @@
 //! Tests of the parent module, with the feed of `Cuda::batch_mod_exp`.
 
-use super::super::family::{self, Operation, Work};
-use super::super::runtime::launch::{Argument, check_indices};
-use super::super::runtime::layout::{Layout, Part};
+use super::super::family;
+use super::super::runtime::launch::Part;
 use super::super::words::copy_in;
 use super::*;
 use batch_modexp_core::ModExp;
@@ -16,10 +15,13 @@ fn entry() -> &'static Entry {
     family::serving(64).next().unwrap()
 }
 
-fn grid_of(entry: &'static Entry) -> Grid {
-    Grid {
-        entry,
-        resident_blocks: 132,
+/// The share of a job with a kernel of no device.
+fn share_of<F: ?Sized>(job: &PowerJob<'_, F>, entry: &'static Entry) -> Share {
+    Share {
+        kernel: Kernel::imaginary(entry),
+        exponent_bits: job.exponent_bits,
+        r2_bits: entry.r2_bits(job.bits),
+        window: entry.family.best_window(job.exponent_bits),
     }
 }
 
@@ -44,24 +46,20 @@ fn job<'a>(
     }
 }
 
-/// The family's layout for a chunk, and its inputs, written over those of an earlier chunk.
-fn filled(job: &PowerJob<'_, Instances<'_>>, chunk: Range<usize>) -> (Work, Vec<u64>) {
-    let entry = entry();
+/// The work of a chunk, and its inputs, written over those of an earlier chunk.
+fn filled<'s>(
+    job: &PowerJob<'_, Instances<'_>>,
+    share: &'s Share,
+    chunk: Range<usize>,
+) -> (Work<'s>, Vec<u64>) {
     let moduli = job.feed.feed.moduli(chunk.clone());
-    let what = ModExpChunk {
-        count: chunk.len(),
-        moduli: moduli.len(),
-        exponent_bits: job.exponent_bits,
-        r2_bits: entry.r2_bits(job.bits),
-        window: entry.family.best_window(job.exponent_bits),
-    };
-    let work = modexp::launch(grid_of(entry), &what);
+    let work = share.work(chunk.len(), moduli.len());
     let mut words = vec![u64::MAX; work.records.range().end];
     let parts = job.feed.open(&chunk, false).unwrap();
     let numbers = places(&mut words, work.numbers);
     job.feed.copy(&parts, numbers, chunk.len());
     let places = places(&mut words, [work.indices, work.records]);
-    write_moduli(entry, &moduli, places, job.feed.threads);
+    write_moduli(share.kernel.entry, &moduli, places, job.feed.threads);
     (work, words)
 }
 
@@ -73,11 +71,7 @@ fn take(
     out: &mut [BoxedUint],
 ) {
     let items = 0..out.len();
-    let share = Share {
-        grid: grid_of(entry),
-        window: entry.family.best_window(1),
-        loaded: Loaded::default(),
-    };
+    let share = share_of(job, entry);
     let parts = job.feed.open(&items, false).unwrap();
     job.take(&share, parts, &items, words, out);
 }
@@ -98,7 +92,9 @@ fn words_of_a_chunk() {
         exponent: &exponent,
         params: params.as_ref(),
     });
-    let (work, words) = filled(&job(&batch, 3, HostPool(None)), 1..4);
+    let job = job(&batch, 3, HostPool(None));
+    let share = share_of(&job, entry());
+    let (work, words) = filled(&job, &share, 1..4);
 
     for number in words[work.numbers[0].range()].chunks(8) {
         assert_eq!(number, [u64::MAX, u64::MAX, 0, 0, 0, 0, 0, 0]);
@@ -116,10 +112,9 @@ fn words_of_a_chunk() {
     assert_eq!(words[work.indices.range()], [0, 1]);
 
     // The launch is allowed once both records have been sent.
-    let arguments = work.launches[0].arguments();
     let there = work.records.range().start + 4 * 8;
     let is_taken = |sent: usize| {
-        let check = || check_indices(arguments, &Loaded::default(), &words[..sent]);
+        let check = || work.check_indices(&words[..sent]);
         std::panic::catch_unwind(core::panic::AssertUnwindSafe(check)).is_ok()
     };
     assert!(is_taken(there) && !is_taken(there - 1));
@@ -137,7 +132,8 @@ fn narrow_moduli_get_wider_parameters() {
     }];
     let job = job(&batch, 1, HostPool(None));
     assert_eq!(entry().r2_bits(job.bits), entry().bits);
-    let (work, words) = filled(&job, 0..1);
+    let share = share_of(&job, entry());
+    let (work, words) = filled(&job, &share, 0..1);
     let mut expected = 1u64;
     for _ in 0..2 * entry().bits {
         expected = expected * 2 % 1_000_003;
@@ -214,7 +210,9 @@ fn every_place_is_filled() {
         let batch: Vec<_> = numbers.iter().enumerate().map(instance).collect();
         for chunk in [0..1, 0..batch.len(), 5..5 + PART, 7..2 * PART + 8] {
             for threads in [HostPool(None), HostPool(Some(&workers))] {
-                let (work, input) = filled(&job(&batch, 1, threads), chunk.clone());
+                let job = job(&batch, 1, threads);
+                let share = share_of(&job, entry());
+                let (work, input) = filled(&job, &share, chunk.clone());
                 let firsts = |part: Part| input[part.range()].iter().step_by(words).copied();
                 let instances = || chunk.clone().map(|i| i as u64);
                 assert!(firsts(work.numbers[0]).eq(instances()));
@@ -280,24 +278,13 @@ fn entries_are_taken_as_operands() {
         },
     };
     let job = job.of_entries(kernel);
-    let what = ModExpChunk {
-        count: 2,
-        moduli: 1,
-        exponent_bits: 1024,
-        r2_bits: 1024,
-        window: kernel.family.best_window(1024),
-    };
-    let work = modexp::launch(grid_of(kernel), &what);
+    let share = share_of(&job, kernel);
+    let work = share.work(2, 1);
     // 18 residues of each of two lanes in both bases, two to a word.
     let size = 36;
-    let operands = Argument::Words(Layout::default().output(2 * size));
+    let operands = Argument::Words(Work::default().output(2 * size));
     assert_eq!(work.launches[0].arguments()[0], operands);
 
-    let share = Share {
-        grid: grid_of(kernel),
-        window: what.window,
-        loaded: Loaded::default(),
-    };
     let mut words: Vec<_> = [u64::MAX, 7].map(|word| vec![word; size]).concat();
     let expected = words.clone();
     let mut out = [(); 2].map(|()| Vec::new());

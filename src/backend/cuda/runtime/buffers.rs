@@ -4,12 +4,10 @@
 
 use alloc::sync::Arc;
 use core::hint::black_box;
-use core::{mem, ptr, slice};
+use core::{array, mem, ptr, slice};
 
 use cudarc::driver::sys::{CUdeviceptr, CUresult};
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
-
-use super::layout::{Addresses, Buffer, Sizes};
 
 /// Words in page-locked host memory, which a device can copy to and from asynchronously.
 ///
@@ -145,6 +143,51 @@ impl Drop for DeviceWords {
             // SAFETY: the memory comes from `malloc_sync` and is not used after this.
             let _ = unsafe { result::free_sync(self.pointer) };
         }
+    }
+}
+
+/// The buffers of a slot on the device.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum Buffer {
+    #[default]
+    Input,
+    Output,
+    /// Memory that kernels clear themselves.
+    Scratch,
+    Intermediate,
+}
+
+impl Buffer {
+    /// The number of buffers.
+    pub(super) const COUNT: usize = 4;
+}
+
+/// Lengths of the buffers in words, in the order of [`Buffer`]; public.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Sizes(pub(super) [usize; Buffer::COUNT]);
+
+impl Sizes {
+    /// The length of a buffer.
+    pub(super) fn of(self, buffer: Buffer) -> usize {
+        self.0[buffer as usize]
+    }
+
+    pub(super) fn covers(self, other: Self) -> bool {
+        self.max(other) == self
+    }
+
+    pub(super) fn max(self, other: Self) -> Self {
+        Self(array::from_fn(|i| self.0[i].max(other.0[i])))
+    }
+}
+
+/// The addresses of a chunk's buffers on the device, in the order of [`Buffer`].
+pub(super) struct Addresses(pub(super) [CUdeviceptr; Buffer::COUNT]);
+
+impl Addresses {
+    /// The address of a buffer.
+    pub(super) fn of(&self, buffer: Buffer) -> CUdeviceptr {
+        self.0[buffer as usize]
     }
 }
 

@@ -14,10 +14,11 @@ use batch_modexp_core::{DeviceFault, Error};
 use cudarc::driver::{CudaContext, DriverError};
 
 use super::lock;
-use super::module::{Cache, Image, Kernel};
+use super::module::{Cache, Kernel};
 use super::probe::{DeviceInfo, fault_of, name_of};
 use super::records::{Calls, RecordKind, RecordTable, TableInUse};
 use super::slot::Slot;
+use crate::backend::cuda::family::Entry;
 
 /// The maximum number of slots of a call: two for each of the two threads that drive the device.
 /// One chunk of a thread waits on the device while another is computed.
@@ -81,11 +82,11 @@ impl Device {
         })
     }
 
-    /// The kernel of an image, compiled on first use.
-    pub(crate) fn kernel(&self, image: &'static Image) -> Result<Arc<Kernel>, Error> {
+    /// A kernel, compiled on first use.
+    pub(crate) fn kernel(&self, entry: &'static Entry) -> Result<Kernel, Error> {
         self.check_lost()?;
         let multiprocessors = self.info.multiprocessors();
-        let kernel = self.loaded.kernel(&self.context, multiprocessors, image);
+        let kernel = self.loaded.kernel(&self.context, multiprocessors, entry);
         kernel.map_err(|error| self.fault(error))
     }
 

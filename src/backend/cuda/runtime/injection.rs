@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaContext, result};
 
-use super::launch::{Argument, Launch, Loaded};
-use super::layout::{Addresses, Part};
+use super::buffers::Addresses;
+use super::launch::{Argument, Part, Work};
 
 pub(crate) type Injection = Box<dyn Fn(&InjectionPoint<'_>) + Send>;
 
@@ -18,9 +18,8 @@ pub(super) struct Injections<'a> {
     pub(super) injection: Option<Injection>,
     pub(super) context: &'a CudaContext,
     pub(super) step: usize,
-    pub(super) launches: &'a [Launch],
+    pub(super) work: &'a Work<'a>,
     pub(super) addresses: &'a Addresses,
-    pub(super) loaded: &'a Loaded,
 }
 
 impl Injections<'_> {
@@ -31,9 +30,8 @@ impl Injections<'_> {
         self.context.synchronize().unwrap();
         injection(&InjectionPoint {
             step: self.step,
-            launch: &self.launches[self.step.min(self.launches.len() - 1)],
+            work: self.work,
             addresses: self.addresses,
-            loaded: self.loaded,
         });
         // Copies from memory that is not pinned may return early (CUDA Driver API, "API
         // synchronization behavior").
@@ -46,16 +44,21 @@ impl Injections<'_> {
 pub(crate) struct InjectionPoint<'a> {
     /// The number of launches that have ended.
     pub(crate) step: usize,
-    /// The next launch, or the last one.
-    pub(crate) launch: &'a Launch,
+    work: &'a Work<'a>,
     addresses: &'a Addresses,
-    loaded: &'a Loaded,
 }
 
 impl InjectionPoint<'_> {
+    /// An argument of the next launch, or of the last one.
+    fn argument(&self, argument: usize) -> Option<&Argument> {
+        let launches = &self.work.launches;
+        let launch = &launches[self.step.min(launches.len() - 1)];
+        launch.arguments().get(argument)
+    }
+
     /// The part of a launch argument, unless it is a kernel's own workspace.
     pub(crate) fn part(&self, argument: usize) -> Option<Part> {
-        match self.launch.arguments().get(argument)? {
+        match self.argument(argument)? {
             Argument::Words(part) | Argument::RecordIndices { part, .. } if !part.is_scratch() => {
                 Some(*part)
             }
@@ -65,21 +68,23 @@ impl InjectionPoint<'_> {
 
     /// Whether an argument consists of indices.
     pub(crate) fn is_indices(&self, argument: usize) -> bool {
-        let argument = self.launch.arguments().get(argument);
-        matches!(argument, Some(Argument::RecordIndices { .. }))
+        matches!(
+            self.argument(argument),
+            Some(Argument::RecordIndices { .. })
+        )
     }
 
     /// Changes the words of a part with `change`.
     pub(crate) fn change(&self, part: Part, change: impl FnOnce(&mut [u64])) {
-        self.change_at(self.addresses.of(part), part.len(), change);
+        self.change_at(part.address(self.addresses), part.len(), change);
     }
 
     /// Changes the record with this index.
     pub(crate) fn change_record(&self, index: usize, change: impl FnOnce(&mut [u64])) {
-        let (records, words) = (self.loaded.records(), self.loaded.records().kind.words);
+        let records = self.work.resident();
         assert!(index < records.len());
-        let start = (index * words * size_of::<u64>()) as CUdeviceptr;
-        self.change_at(records.address() + start, words, change);
+        let address = records.address_of(index as u32);
+        self.change_at(address, records.kind.words, change);
     }
 
     fn change_at(&self, address: CUdeviceptr, len: usize, change: impl FnOnce(&mut [u64])) {

@@ -1,71 +1,16 @@
-//! Kernels, as shipped in the crate and as compiled by the driver for a device.
+//! Kernels, as compiled by the driver for a device.
 #![allow(unsafe_code)]
 
 use alloc::collections::BTreeMap;
 use alloc::ffi::CString;
-use alloc::sync::Arc;
-use core::fmt;
+use alloc::sync::{Arc, Weak};
 use std::sync::Mutex;
 
 use cudarc::driver::sys::{CUfunction, CUfunction_attribute, CUmodule};
 use cudarc::driver::{CudaContext, DriverError, result};
 
 use super::lock;
-use miniz_oxide::inflate::decompress_to_vec_with_limit;
-
-/// Kernels with the same arithmetic, for different operations.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) struct KernelKey {
-    pub(crate) family: &'static str,
-    /// The width of the class in bits.
-    pub(crate) bits: u32,
-    pub(crate) variant: &'static str,
-}
-
-/// A kernel as the crate ships it.
-#[derive(Debug)]
-pub(crate) struct Image {
-    pub(crate) key: KernelKey,
-    /// The name of the function in its module.
-    pub(crate) function: &'static str,
-    /// The file of its module.
-    pub(crate) module: &'static str,
-    /// The text of its module.
-    pub(crate) ptx: &'static CompressedPtx,
-    /// Threads in a block.
-    pub(crate) threads: u32,
-    /// Instances that a block computes at a time.
-    pub(crate) instances_per_block: usize,
-    /// Dynamic shared memory of a block in bytes.
-    pub(crate) shared_bytes: u32,
-}
-
-/// The text of a module of `kernels/ptx`, deflated by the build script.
-pub(crate) struct CompressedPtx {
-    /// The length of the text.
-    pub(crate) text_bytes: usize,
-    /// A hash of the text, which differs between versions of the crate.
-    pub(crate) fingerprint: u64,
-    /// The text in the DEFLATE format (RFC 1951).
-    pub(crate) deflated: &'static [u8],
-}
-
-impl CompressedPtx {
-    /// The text.
-    pub(crate) fn text(&self) -> CString {
-        let text = decompress_to_vec_with_limit(self.deflated, self.text_bytes).ok();
-        text.and_then(|text| CString::new(text).ok())
-            .unwrap_or_else(|| unreachable!("the build script deflated a text"))
-    }
-}
-
-impl fmt::Debug for CompressedPtx {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CompressedPtx")
-            .field("text_bytes", &self.text_bytes)
-            .finish_non_exhaustive()
-    }
-}
+use crate::backend::cuda::family::Entry;
 
 /// Dynamic shared memory that a block may have without asking, in bytes.
 const SHARED_BYTES_WITHOUT_ASKING: u32 = 48 << 10;
@@ -79,7 +24,7 @@ pub(super) struct Cache {
     /// Modules by family and file, which kernels share.
     modules: Mutex<BTreeMap<(&'static str, &'static str), Loading>>,
     /// Kernels by family and function.
-    kernels: Mutex<BTreeMap<(&'static str, &'static str), Arc<Kernel>>>,
+    kernels: Mutex<BTreeMap<(&'static str, &'static str), Kernel>>,
 }
 
 impl Cache {
@@ -89,15 +34,16 @@ impl Cache {
         lock(&self.kernels).len()
     }
 
-    /// The kernel of `image`, loaded on first use for a device of `multiprocessors`.
+    /// The kernel of `entry`, loaded on first use for a device of `multiprocessors`.
     ///
     /// The driver compiles a module for seconds. Meanwhile those of other modules can be used.
     pub(super) fn kernel(
         &self,
         context: &Arc<CudaContext>,
         multiprocessors: u32,
-        image: &'static Image,
-    ) -> Result<Arc<Kernel>, DriverError> {
+        entry: &'static Entry,
+    ) -> Result<Kernel, DriverError> {
+        let image = &entry.image;
         let [name, file] = [image.function, image.module].map(|name| (image.key.family, name));
         if let Some(kernel) = lock(&self.kernels).get(&name) {
             return Ok(kernel.clone());
@@ -106,17 +52,17 @@ impl Cache {
         let mut loading = lock(&loading);
         let module = match &mut *loading {
             Some(module) => module,
-            empty => empty.insert(Arc::new(Module::load(context, image)?)),
+            empty => empty.insert(Arc::new(Module::load(context, entry)?)),
         };
-        let kernel = Arc::new(Kernel::new(module, multiprocessors, image)?);
+        let kernel = Kernel::new(module, multiprocessors, entry)?;
         lock(&self.kernels).insert(name, kernel.clone());
         Ok(kernel)
     }
 }
 
 /// PTX that the driver has compiled and loaded.
-pub(super) struct Module {
-    pub(super) context: Arc<CudaContext>,
+struct Module {
+    context: Arc<CudaContext>,
     module: CUmodule,
 }
 
@@ -127,10 +73,10 @@ unsafe impl Send for Module {}
 unsafe impl Sync for Module {}
 
 impl Module {
-    /// Loads the module with the function of `image`.
-    fn load(context: &Arc<CudaContext>, image: &Image) -> Result<Self, DriverError> {
+    /// Loads the module with the function of `entry`.
+    fn load(context: &Arc<CudaContext>, entry: &Entry) -> Result<Self, DriverError> {
         context.bind_to_thread()?;
-        let text = image.ptx.text();
+        let text = entry.image.ptx.text();
         // SAFETY: the context is bound, and the text ends in a zero byte.
         let module = unsafe { result::module::load_data(text.as_ptr().cast())? };
         Ok(Self {
@@ -150,14 +96,16 @@ impl Drop for Module {
     }
 }
 
-/// A function of a loaded module.
+/// A kernel on a device.
+#[derive(Clone)]
 pub(crate) struct Kernel {
-    pub(super) module: Arc<Module>,
+    pub(crate) entry: &'static Entry,
+    /// Blocks that the device computes at a time.
+    resident_blocks: u32,
     /// The driver's handle.
     pub(super) function: CUfunction,
-    pub(super) image: &'static Image,
-    /// Blocks that the device computes at a time.
-    pub(crate) resident_blocks: u32,
+    /// The module of the function. It stays loaded as long as its device is open.
+    module: Weak<Module>,
 }
 
 // SAFETY: as for `Module`, to which the function belongs.
@@ -169,8 +117,9 @@ impl Kernel {
     fn new(
         module: &Arc<Module>,
         multiprocessors: u32,
-        image: &'static Image,
+        entry: &'static Entry,
     ) -> Result<Self, DriverError> {
+        let image = &entry.image;
         module.context.bind_to_thread()?;
         let name = CString::new(image.function).unwrap_or_default();
         // SAFETY: the context is bound and has the module.
@@ -194,10 +143,54 @@ impl Kernel {
             )?
         };
         Ok(Self {
-            module: module.clone(),
-            function,
-            image,
+            entry,
             resident_blocks: per_multiprocessor.max(1) as u32 * multiprocessors,
+            function,
+            module: Arc::downgrade(module),
         })
+    }
+
+    /// Whether the kernel can be launched in this context.
+    pub(super) fn is_in(&self, context: &Arc<CudaContext>) -> bool {
+        let module = self.module.upgrade();
+        module.is_some_and(|module| module.context == *context)
+    }
+
+    /// Instances that the device computes at a time.
+    pub(crate) fn resident_instances(&self) -> usize {
+        self.resident_blocks as usize * self.entry.image.instances_per_block
+    }
+
+    /// The number of blocks for `count` instances. Blocks loop over instances beyond those that are
+    /// resident, all for the same number of rounds.
+    pub(crate) fn blocks(&self, count: usize) -> usize {
+        let needed = count.div_ceil(self.entry.image.instances_per_block);
+        let rounds = needed.div_ceil(self.resident_blocks as usize);
+        needed.div_ceil(rounds.max(1))
+    }
+
+    /// Words of scratch memory for `count` instances, with tables of so many powers.
+    pub(crate) fn scratch_words(&self, count: usize, table_len: usize) -> usize {
+        let Entry {
+            family,
+            image,
+            scratch_doubles,
+            ..
+        } = self.entry;
+        let entries = table_len.max(family.fewest_entries());
+        self.blocks(count) * image.threads as usize * scratch_doubles * entries
+    }
+}
+
+#[cfg(test)]
+impl Kernel {
+    /// A kernel of no device, to look at its launches.
+    pub(crate) fn imaginary(entry: &'static Entry) -> Self {
+        Self {
+            entry,
+            resident_blocks: 132,
+            function: core::ptr::null_mut(),
+            module: Weak::new(),
+        }
     }
 }

@@ -12,8 +12,6 @@ use batch_modexp_core::{DeviceFault, Unavailable};
 use cudarc::driver::sys::{self, CUdevice_attribute, CUresult};
 use cudarc::driver::{DriverError, result};
 
-use super::module::KernelKey;
-
 /// CUDA 11.0, the first driver for PTX 7.0.
 const MIN_CUDA_VERSION: i32 = match sys::CUDA_VERSION {
     // cudarc then takes the times of events from a function that older drivers lack.
@@ -109,6 +107,15 @@ pub(crate) struct Costs {
     /// Kernels for other operations on numbers of equal width, in equally many lanes, do the same
     /// arithmetic and take as long.
     pub(crate) kernels: BTreeMap<KernelKey, BlockTimes>,
+}
+
+/// Kernels with the same arithmetic, for different operations.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct KernelKey {
+    pub(crate) family: &'static str,
+    /// The width of the class in bits.
+    pub(crate) bits: u32,
+    pub(crate) variant: &'static str,
 }
 
 /// The times of a block with exponents as long as its numbers, in nanoseconds.

@@ -32,6 +32,14 @@ pub(crate) struct RecordKind {
     pub(crate) words: usize,
 }
 
+impl RecordKind {
+    /// The address of a record in a table.
+    fn address(self, table: &DeviceWords, index: u32) -> CUdeviceptr {
+        let offset = index as usize * self.words * size_of::<u64>();
+        table.address() + offset as CUdeviceptr
+    }
+}
+
 /// The length of a new table, in words, unless one record is longer. Longer tables are freed when
 /// the last record is released.
 const FIRST_WORDS: usize = 1 << 15;
@@ -162,7 +170,7 @@ impl<'a> TableInUse<'a> {
 /// Records that stay at their addresses while this is held, even if the table moves to grow.
 #[derive(Clone)]
 pub(crate) struct HeldRecords {
-    pub(super) kind: RecordKind,
+    pub(crate) kind: RecordKind,
     records: Option<Arc<DeviceWords>>,
 }
 
@@ -172,15 +180,10 @@ impl HeldRecords {
         self.records.as_ref().map_or(0, |records| records.len()) / self.kind.words
     }
 
-    /// The address of the first record on the device.
-    pub(super) fn address(&self) -> CUdeviceptr {
-        self.records.as_ref().map_or(0, |records| records.address())
-    }
-
     /// The address of a record on the device.
     pub(super) fn address_of(&self, index: u32) -> CUdeviceptr {
-        let offset = index as usize * self.kind.words * size_of::<u64>();
-        self.address() + offset as CUdeviceptr
+        let records = self.records.as_ref();
+        records.map_or(0, |records| self.kind.address(records, index))
     }
 }
 
@@ -251,7 +254,7 @@ impl RecordTable {
         context.bind_to_thread()?;
         let copy = |record: &[u64]| {
             // SAFETY: the record is within the table and no owner has it.
-            unsafe { result::memcpy_htod_sync(self.address_of(records, index), record)? };
+            unsafe { result::memcpy_htod_sync(self.kind.address(records, index), record)? };
             settle(&context)
         };
         let wipe = || {
@@ -329,13 +332,8 @@ impl RecordTable {
         );
         // SAFETY: the record is within the table, which is owned.
         unsafe {
-            result::memset_d8_sync(self.address_of(table, index), 0, words * size_of::<u64>())
+            result::memset_d8_sync(self.kind.address(table, index), 0, words * size_of::<u64>())
         }
-    }
-
-    fn address_of(&self, records: &DeviceWords, index: u32) -> CUdeviceptr {
-        let offset = index as usize * self.kind.words * size_of::<u64>();
-        records.address() + offset as CUdeviceptr
     }
 }
 

@@ -26,11 +26,10 @@ use core::time::Duration;
 use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 
-use super::buffers::{Buffers, Results};
+use super::buffers::{Buffer, Buffers, Results, Sizes};
 #[cfg(all(test, feature = "rsa"))]
 use super::injection::{Injection, Injections};
-use super::launch::{Launch, Loaded, check_indices, check_parts};
-use super::layout::{Buffer, Layout, Sizes};
+use super::launch::Work;
 use super::records::HeldRecords;
 
 pub(crate) struct Slot {
@@ -108,44 +107,35 @@ impl Slot {
         self.injection = Some(injection);
     }
 
-    /// Submits a chunk. `fill` writes the inputs. Then `launches` run one after another.
+    /// Submits a chunk. `fill` writes the inputs. Then the launches run one after another.
     ///
     /// After an error or a panic the slot must be [abandoned](Self::abandon).
     ///
     /// # Panics
     ///
-    /// If the slot is in use, or if a launch does not fit the layout: a part beyond it, an index
-    /// out of range, another device.
+    /// If the slot is in use, an index is out of range, or a kernel is one of another device.
     pub(crate) fn submit(
         &mut self,
-        layout: &Layout,
+        work: &Work<'_>,
         fill: impl FnOnce(&mut [u64]),
-        launches: &[Launch],
-        loaded: &Loaded,
     ) -> Result<(), DriverError> {
         assert!(self.busy.is_none(), "the slot is in use");
-        let sizes = layout.sizes;
-        for kernel in &loaded.kernels {
-            assert!(
-                kernel.module.context == self.context,
-                "a kernel of another device"
-            );
-        }
-        for launch in launches {
-            check_parts(launch.arguments(), sizes);
-        }
+        let (sizes, launches) = (work.sizes, &work.launches);
+        let mut kernels = launches.iter().map(|launch| launch.kernel);
+        assert!(
+            kernels.all(|kernel| kernel.is_in(&self.context)),
+            "a kernel of another device"
+        );
         self.grow(sizes)?;
         let buffers = self.buffers.as_mut().expect("buffers were just made");
         let addresses = buffers.for_device(sizes);
         let input = buffers.inputs(sizes.of(Buffer::Input));
         fill(input);
         let input = &*input;
-        for launch in launches {
-            check_indices(launch.arguments(), loaded, input);
-        }
+        work.check_indices(input);
 
         self.busy = Some(sizes);
-        self.records = loaded.records.clone();
+        self.records = work.resident.cloned();
         self.context.bind_to_thread()?;
         let is_single = launches.len() == 1;
         let stream = if is_single {
@@ -157,7 +147,7 @@ impl Slot {
         // the slot is busy: until `finish` has waited for the results, or `abandon` for all
         // streams. Before that only `wipe_input` writes to the inputs, once they are copied.
         unsafe {
-            let inputs = addresses.of_buffer(Buffer::Input);
+            let inputs = addresses.of(Buffer::Input);
             result::memcpy_htod_async(inputs, input, stream.cu_stream())?;
         }
         #[cfg(all(test, feature = "rsa"))]
@@ -165,14 +155,13 @@ impl Slot {
             injection: self.injection.take(),
             context: &self.context,
             step: 0,
-            launches,
+            work,
             addresses: &addresses,
-            loaded,
         };
         self.kernel_start.record(stream)?;
-        let runs = launches.chunk_by(|a, b| a.is_short == b.is_short);
+        let runs = launches.chunk_by(|a, b| a.is_short() == b.is_short());
         for run in runs {
-            let is_apart = !is_single && !run[0].is_short;
+            let is_apart = !is_single && !run[0].is_short();
             let kernels = if is_apart { &self.chains } else { stream };
             if is_apart {
                 self.before_long.record(stream)?;
@@ -185,7 +174,7 @@ impl Slot {
                 // touched while the slot is busy: `finish` waits for the results first, and
                 // `abandon` for all streams. Every part is within the sizes, and every index in
                 // range. The slot also keeps the records until then.
-                unsafe { launch.queue(loaded, &addresses, kernels)? };
+                unsafe { work.queue(launch, &addresses, kernels)? };
             }
             if is_apart {
                 self.after_long.record(kernels)?;
@@ -198,7 +187,7 @@ impl Slot {
         let output = buffers.outputs_mut(sizes.of(Buffer::Output));
         // SAFETY: as above.
         unsafe {
-            let outputs = addresses.of_buffer(Buffer::Output);
+            let outputs = addresses.of(Buffer::Output);
             result::memcpy_dtoh_async(output, outputs, stream.cu_stream())?;
         }
         self.output_there.record(stream)?;

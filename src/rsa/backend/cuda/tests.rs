@@ -103,11 +103,9 @@ impl RsaBackend for Tampered<'_> {
         if !items.batch.class.is_private {
             return cuda.compute(items);
         }
-        let run_crt =
-            |kernels, shape, runs: &[CrtRun<'_>], feed: &ItemFeed<'_>, items: Items<'_>| {
-                cuda.run_tampered_crt(kernels, shape, runs, feed, items, tampering)
-            };
-        private_ops(cuda, items, run_crt)
+        private_ops(cuda, items, |batch, items| {
+            batch.run_tampered(items, tampering)
+        })
     }
 
     fn engine(&self) -> HostEngine<'_> {

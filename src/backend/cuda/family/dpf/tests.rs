@@ -1,10 +1,9 @@
 //! Tests of the parent module.
 
-use super::super::modexp::{self, ModExpChunk};
 use super::*;
-use crate::backend::cuda::family::Grid;
-use crate::backend::cuda::runtime::launch::Argument;
-use crate::backend::cuda::runtime::layout::Layout;
+use crate::backend::cuda::powers::Share;
+use crate::backend::cuda::runtime::launch::{Argument, Work};
+use crate::backend::cuda::runtime::module::Kernel;
 use batch_modexp_core::window::Window;
 fn entry(operation: Operation, bits: u32) -> &'static Entry {
     let found = |entry: &&Entry| entry.operation == operation && entry.bits == bits;
@@ -24,10 +23,9 @@ fn long_exponents_have_the_windows_that_were_measured() {
     }
 }
 
-fn chunk() -> ModExpChunk {
-    ModExpChunk {
-        count: 1001,
-        moduli: 7,
+fn share() -> Share {
+    Share {
+        kernel: Kernel::imaginary(entry(Operation::ModExp, 768)),
         exponent_bits: 70,
         r2_bits: 704,
         window: Window::new(4).unwrap(),
@@ -38,11 +36,8 @@ fn chunk() -> ModExpChunk {
 #[test]
 fn arguments_of_exponentiations() {
     let entry = entry(Operation::ModExp, 768);
-    let grid = Grid {
-        entry,
-        resident_blocks: 132,
-    };
-    let work = modexp::launch(grid, &chunk());
+    let share = share();
+    let work = share.work(1001, 7);
     let numbers = 1001 * 768 / 64;
     let inputs = [work.numbers[0], work.numbers[1], work.indices, work.records];
     let lens = [numbers, numbers, 501, 7 * 2 * 768 / 64];
@@ -52,7 +47,7 @@ fn arguments_of_exponentiations() {
         assert_eq!(part.range(), start..start + len);
         end = start + len;
     }
-    let results = Layout::default().output(numbers);
+    let results = Work::default().output(numbers);
     let [launch] = work.launches.as_slice() else {
         panic!("one launch");
     };
@@ -73,7 +68,8 @@ fn arguments_of_exponentiations() {
     let Argument::Words(scratch) = scratch else {
         panic!("scratch is memory");
     };
-    let doubles = grid.blocks(1001) * entry.image.threads as usize * entry.scratch_doubles * 16;
+    let doubles =
+        share.kernel.blocks(1001) * entry.image.threads as usize * entry.scratch_doubles * 16;
     assert_eq!(scratch.len(), doubles);
     assert_eq!(*rest, [1001, 70, 704, 4].map(Argument::U32));
 }
@@ -85,20 +81,16 @@ fn refused<R>(call: impl FnOnce() -> R) -> bool {
 /// Arguments with which a kernel must not be launched.
 #[test]
 fn arguments_out_of_range_are_refused() {
-    let entry = entry(Operation::ModExp, 768);
-    let refuses = |change: fn(&mut ModExpChunk)| {
-        let mut chunk = chunk();
-        change(&mut chunk);
-        let grid = Grid {
-            entry,
-            resident_blocks: 132,
-        };
-        refused(|| modexp::launch(grid, &chunk))
+    let refuses_count = |count, change: fn(&mut Share)| {
+        let mut share = share();
+        change(&mut share);
+        refused(|| share.work(count, 7).indices)
     };
-    assert!(!refuses(|_| ()));
-    assert!(refuses(|chunk| chunk.count = 0));
-    assert!(refuses(|chunk| chunk.exponent_bits = 769));
+    assert!(!refuses_count(1001, |_| ()));
+    assert!(refuses_count(0, |_| ()));
+    let refuses = |change| refuses_count(1001, change);
+    assert!(refuses(|share| share.exponent_bits = 769));
     // With these a kernel would never end.
-    assert!(refuses(|chunk| chunk.r2_bits = 320));
-    assert!(refuses(|chunk| chunk.r2_bits = 1024));
+    assert!(refuses(|share| share.r2_bits = 320));
+    assert!(refuses(|share| share.r2_bits = 1024));
 }

@@ -1,10 +1,9 @@
 //! Tests of the parent module.
 
-use super::super::modexp::{self, ModExpChunk};
 use super::*;
-use crate::backend::cuda::family::Grid;
-use crate::backend::cuda::runtime::launch::Argument;
-use crate::backend::cuda::runtime::layout::Layout;
+use crate::backend::cuda::powers::Share;
+use crate::backend::cuda::runtime::launch::{Argument, Work};
+use crate::backend::cuda::runtime::module::Kernel;
 use batch_modexp_core::window::Window;
 
 fn entry(bits: u32) -> &'static Entry {
@@ -66,25 +65,20 @@ fn forecasts_follow_blocks_and_clock() {
 #[test]
 fn arguments_of_exponentiations() {
     let entry = entry(768);
-    let grid = Grid {
-        entry,
-        resident_blocks: 132,
-    };
-    let chunk = ModExpChunk {
-        count: 1001,
-        moduli: 7,
+    let share = Share {
+        kernel: Kernel::imaginary(entry),
         exponent_bits: 70,
         r2_bits: 704,
         window: Window::new(4).unwrap(),
     };
-    let work = modexp::launch(grid, &chunk);
+    let work = share.work(1001, 7);
     let [launch] = work.launches.as_slice() else {
         panic!("one launch");
     };
     let [power, base, exponent, moduli, _, scratch, rest @ ..] = launch.arguments() else {
         panic!("ten parameters");
     };
-    assert_eq!(*power, Argument::Words(Layout::default().output(1001 * 12)));
+    assert_eq!(*power, Argument::Words(Work::default().output(1001 * 12)));
     assert_eq!(*base, Argument::Words(work.numbers[0]));
     assert_eq!(*exponent, Argument::Words(work.numbers[1]));
     assert_eq!(*moduli, Argument::Words(work.records));
@@ -92,7 +86,7 @@ fn arguments_of_exponentiations() {
         panic!("scratch is memory");
     };
     // A table entry of a thread has 24 limbs of 32 bits.
-    let words = grid.blocks(1001) * entry.image.threads as usize * 12 * 16;
+    let words = share.kernel.blocks(1001) * entry.image.threads as usize * 12 * 16;
     assert_eq!(scratch.len(), words);
     assert_eq!(*rest, [1001, 70, 704, 4].map(Argument::U32));
 }

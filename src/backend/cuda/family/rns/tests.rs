@@ -2,10 +2,10 @@
 
 use alloc::vec;
 
-use super::super::modexp::{self, ModExpChunk};
 use super::*;
-use crate::backend::cuda::family::Grid;
+use crate::backend::cuda::powers::Share;
 use crate::backend::cuda::runtime::launch::Argument;
+use crate::backend::cuda::runtime::module::Kernel;
 
 fn entry(bits: u32) -> &'static Entry {
     ENTRIES.iter().find(|entry| entry.bits == bits).unwrap()
@@ -63,18 +63,13 @@ fn results_of_all_ones_are_none() {
 #[test]
 fn arguments_of_exponentiations() {
     let entry = entry(1024);
-    let grid = Grid {
-        entry,
-        resident_blocks: 132,
-    };
-    let chunk = ModExpChunk {
-        count: 1001,
-        moduli: 7,
+    let share = Share {
+        kernel: Kernel::imaginary(entry),
         exponent_bits: 70,
         r2_bits: 1024,
         window: Window::new(2).unwrap(),
     };
-    let work = modexp::launch(grid, &chunk);
+    let work = share.work(1001, 7);
     let [_, _, _, _, _, scratch, rest @ ..] = work.launches[0].arguments() else {
         panic!("ten parameters");
     };
@@ -84,11 +79,11 @@ fn arguments_of_exponentiations() {
     let doubles = 1001usize.div_ceil(192) * 384 * 15 * 32;
     assert_eq!(scratch.len(), doubles);
     assert_eq!(*rest, [1001, 70, 1024, 2].map(Argument::U32));
-    let narrow = ModExpChunk {
+    let narrow = Share {
         r2_bits: 960,
-        ..chunk
+        ..share.clone()
     };
-    let call = || modexp::launch(grid, &narrow);
+    let call = || narrow.work(1001, 7).indices;
     assert!(std::panic::catch_unwind(core::panic::AssertUnwindSafe(call)).is_err());
 }
 

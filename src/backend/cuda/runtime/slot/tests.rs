@@ -28,12 +28,12 @@ fn with_slot(test: impl FnOnce(&mut Slot)) {
 #[test]
 fn a_word_that_is_left_is_found() {
     with_slot(|slot| {
-        let mut layout = Layout::default();
-        layout.input(9);
-        layout.output(9);
-        layout.scratch(9);
-        layout.intermediate(9);
-        slot.grow(layout.sizes).unwrap();
+        let mut work = Work::default();
+        work.input(9);
+        work.output(9);
+        work.scratch(9);
+        work.intermediate(9);
+        slot.grow(work.sizes).unwrap();
         assert!(slot.is_wiped());
         for buffer in 0..Buffers::COUNT {
             for (last, is_wiped) in [(1, false), (0, true)] {
@@ -125,11 +125,10 @@ fn buffers_stay_until_clearing_is_over() {
 
 /// Submits a chunk of `words` inputs and outputs, without a kernel.
 fn send_words(slot: &mut Slot, words: usize) {
-    let mut layout = Layout::default();
-    layout.input(words);
-    layout.output(words);
-    let fill = |input: &mut [u64]| input.fill(7);
-    slot.submit(&layout, fill, &[], &Loaded::default()).unwrap();
+    let mut work = Work::default();
+    work.input(words);
+    work.output(words);
+    slot.submit(&work, |input| input.fill(7)).unwrap();
 }
 
 /// Reads and wipes the results of such a chunk.

@@ -17,7 +17,7 @@ use rand_core::Rng;
 use super::*;
 use crate::backend::cuda::crt::Injection;
 use crate::backend::cuda::runtime::injection::InjectionPoint;
-use crate::backend::cuda::runtime::layout::Part;
+use crate::backend::cuda::runtime::launch::Part;
 
 /// Enough items for the device to blind them itself, with as many threads of the host.
 const ITEMS: usize = 8192;

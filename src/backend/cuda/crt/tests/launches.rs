@@ -1,33 +1,21 @@
-//! Tests of the parent module: the tables of parameters in `kernels/README.md`.
+//! Launches against the tables of parameters in `kernels/README.md`, and records.
 
-use super::*;
-use crate::backend::cuda::runtime::layout::Part;
-use batch_modexp_core::window::Window;
+use super::super::*;
+use crate::backend::cuda::runtime::launch::Part;
+use crypto_bigint::Odd;
 use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
-use crypto_bigint::{BoxedUint, Odd};
 
 fn class() -> CrtClass {
     let mut classes = CrtClass::all();
     classes.find(|class| class.bits == 1536).unwrap()
 }
 
-fn kernels(class: &CrtClass) -> CrtKernels {
-    let with_grid = |entry| Grid {
-        entry,
-        resident_blocks: 132,
-    };
-    CrtKernels {
-        halves: with_grid(class.halves[0]),
-        recombine: with_grid(class.recombine),
-        join: with_grid(class.join),
-        blind: with_grid(class.blind),
-        records: class.records(),
-    }
-}
-
-fn chunk() -> CrtChunk {
-    CrtChunk {
-        count: 101,
+fn share(class: &CrtClass) -> Share {
+    Share {
+        halves: Kernel::imaginary(class.halves[0]),
+        recombine: Kernel::imaginary(class.recombine),
+        join: Kernel::imaginary(class.join),
+        blind: Kernel::imaginary(class.blind),
         shape: CrtShape {
             n_bits: 1472,
             prime_bits: 768,
@@ -35,27 +23,29 @@ fn chunk() -> CrtChunk {
             public_exponent: 65537,
         },
         window: Window::new(5).unwrap(),
-        operands: Operands::Same,
+        records: HeldRecords::none(class.records()),
+        key_indices: Vec::new(),
+        blinded_by_host: 0,
     }
 }
 
 #[test]
 fn arguments_of_the_three_launches() {
     let class = class();
-    let kernels = kernels(&class);
-    let work = kernels.exponentiate(&chunk());
+    let share = share(&class);
+    let work = share.work(101, Operands::Same);
     let [exp, garner, join] = work.launches.as_slice() else {
         panic!("three launches");
     };
     let (count, p) = (Argument::U32(101), 1536 / 128);
-    let records = Argument::Records(class.records());
+    let records = Argument::Records;
     let index = Argument::RecordIndices {
         part: work.indices,
         count: 101,
     };
     let lens = [work.numbers[0], work.numbers[1], work.indices].map(Part::len);
     assert_eq!(lens, [101 * 2 * p, 0, 51]);
-    let product = Layout::default().output(101 * 2 * p);
+    let product = Work::default().output(101 * 2 * p);
 
     let [halves, base, rest @ ..] = exp.arguments() else {
         panic!("halves and numbers");
@@ -69,8 +59,8 @@ fn arguments_of_the_three_launches() {
     let Argument::Words(scratch) = rest[2] else {
         panic!("scratch is memory");
     };
-    let entry = kernels.halves.entry;
-    let threads = kernels.halves.blocks(202) * entry.image.threads as usize;
+    let entry = share.halves.entry;
+    let threads = share.halves.blocks(202) * entry.image.threads as usize;
     assert_eq!(scratch.len(), threads * entry.scratch_doubles * 32);
     let numbers = [736, 768, 5].map(Argument::U32);
     assert_eq!(rest[3..], [count, numbers[0], numbers[1], numbers[2]]);
@@ -102,11 +92,8 @@ fn arguments_of_the_three_launches() {
 #[test]
 fn arguments_of_given_operands() {
     let class = class();
-    let given = CrtChunk {
-        operands: Operands::Given,
-        ..chunk()
-    };
-    let work = kernels(&class).exponentiate(&given);
+    let share = share(&class);
+    let work = share.work(101, Operands::Given);
     let [exp, _, join] = work.launches.as_slice() else {
         panic!("three launches");
     };
@@ -120,17 +107,13 @@ fn arguments_of_given_operands() {
 #[test]
 fn arguments_of_blinded_launches() {
     let class = class();
-    let kernels = kernels(&class);
-    let blinded = CrtChunk {
-        operands: Operands::Blinded,
-        ..chunk()
-    };
-    let work = kernels.exponentiate(&blinded);
+    let share = share(&class);
+    let work = share.work(101, Operands::Blinded);
     let [blind, exp, garner, join] = work.launches.as_slice() else {
         panic!("four launches");
     };
     let (count, p) = (Argument::U32(101), 1536 / 128);
-    let records = Argument::Records(class.records());
+    let records = Argument::Records;
     let index = Argument::RecordIndices {
         part: work.indices,
         count: 101,
@@ -146,7 +129,7 @@ fn arguments_of_blinded_launches() {
         assert_eq!(part.range(), start..start + len);
         end = start + len;
     }
-    let product = Layout::default().output(101 * 2 * p);
+    let product = Work::default().output(101 * 2 * p);
 
     let [Argument::Words(factor), Argument::Words(base), rest @ ..] = blind.arguments() else {
         panic!("both operands are words");
@@ -156,7 +139,7 @@ fn arguments_of_blinded_launches() {
     assert_eq!(rest[..2], inputs);
     assert_eq!(rest[2..], [records, index, exponent, count, n_bits]);
     // Places for whole blocks.
-    let per_block = kernels.blind.entry.image.instances_per_block;
+    let per_block = share.blind.entry.image.instances_per_block;
     let places = 101usize.next_multiple_of(per_block) * 2 * p;
     assert_eq!([factor.len(), base.len()], [places; 2]);
 
@@ -192,30 +175,24 @@ fn arguments_of_blinded_launches() {
 #[test]
 fn arguments_out_of_range_are_refused() {
     let class = class();
-    let refuses = |change: fn(&mut CrtChunk)| {
-        let mut chunk = chunk();
-        change(&mut chunk);
-        let kernels = kernels(&class);
-        let call = core::panic::AssertUnwindSafe(|| kernels.exponentiate(&chunk));
+    let refuses_count = |count: usize, change: fn(&mut Share)| {
+        let mut share = share(&class);
+        change(&mut share);
+        let call = core::panic::AssertUnwindSafe(|| share.work(count, Operands::Same).indices);
         std::panic::catch_unwind(call).is_err()
     };
-    assert!(!refuses(|_| ()));
-    assert!(refuses(|chunk| chunk.count = 0));
-    assert!(refuses(|chunk| chunk.shape.n_bits = 704));
-    assert!(refuses(|chunk| chunk.shape.prime_bits = 384));
-    assert!(refuses(|chunk| chunk.shape.prime_bits = 832));
-    assert!(refuses(|chunk| chunk.shape.exponent_bits = 769));
-    assert!(refuses(|chunk| chunk.shape.public_exponent = 1));
-    assert!(refuses(|chunk| chunk.shape.public_exponent = 4));
-    let swapped = |change: fn(&mut CrtKernels)| {
-        let mut kernels = kernels(&class);
-        change(&mut kernels);
-        let call = core::panic::AssertUnwindSafe(|| kernels.exponentiate(&chunk()));
-        std::panic::catch_unwind(call).is_err()
-    };
-    assert!(!swapped(|_| ()));
-    assert!(swapped(|kernels| kernels.blind = kernels.join));
-    assert!(swapped(|kernels| kernels.join = kernels.blind));
+    assert!(!refuses_count(101, |_| ()));
+    assert!(refuses_count(0, |_| ()));
+    let refuses = |change| refuses_count(101, change);
+    assert!(refuses(|share| share.shape.n_bits = 704));
+    assert!(refuses(|share| share.shape.prime_bits = 384));
+    assert!(refuses(|share| share.shape.prime_bits = 832));
+    assert!(refuses(|share| share.shape.exponent_bits = 769));
+    assert!(refuses(|share| share.shape.public_exponent = 1));
+    assert!(refuses(|share| share.shape.public_exponent = 4));
+    assert!(refuses(|share| share.blind = share.join.clone()));
+    assert!(refuses(|share| share.join = share.blind.clone()));
+    assert!(refuses(|share| share.records.kind.words -= 1));
 }
 
 /// p, its constant and exponent, q, its constant and exponent, qInv, n, its constant; zeros above.
@@ -226,7 +203,7 @@ fn records_of_moduli() {
     let params = |value: u64| BoxedMontyParams::new(Odd::new(number(value)).unwrap());
     let (p, q, n) = (params(11), params(13), params(143));
     let (exponents, qinv) = ([3, 5].map(number), number(6));
-    let modulus = CrtModulus {
+    let modulus = CrtKey {
         p: ModulusRef::of(p.as_ref()),
         exponent_p: &exponents[0],
         q: ModulusRef::of(q.as_ref()),

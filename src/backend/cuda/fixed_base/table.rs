@@ -1,26 +1,108 @@
-//! The work of devices: the entries of a table, as exponentiations of one base whose results are
-//! operands, and powers by a table.
+//! Tables for powers of one base on the devices: their shape, their entries, and the powers. Only the
+//! RNS kernels have them (`kernels/README.md`).
+#![allow(unsafe_code)]
 
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::ops::Range;
+use core::ptr;
 use std::sync::Mutex;
 
 use batch_modexp_core::Error;
 use batch_modexp_core::monty::ModulusRef;
+use batch_modexp_core::secret::Secret;
+use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Limb, Resize, Unsigned};
 
-use super::{DeviceTable, Inputs};
-use crate::backend::cuda::family::fixed::{self, FixedChunk};
-use crate::backend::cuda::family::{Entry, Grid};
+use crate::backend::cuda::family::{Entry, Operation};
 use crate::backend::cuda::feed::Feed;
 use crate::backend::cuda::runtime::device::Call;
-use crate::backend::cuda::runtime::launch::Loaded;
+use crate::backend::cuda::runtime::launch::{Argument, Work};
+use crate::backend::cuda::runtime::module::Kernel;
 use crate::backend::cuda::runtime::pipeline::{ChunkLens, Job, Stop};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
+use crate::backend::cuda::runtime::records::{HeldRecords, RecordKind, Residence};
 use crate::backend::cuda::runtime::slot::Slot;
 use crate::backend::cuda::words::{COPIED_AT_A_TIME, HostPool, NonTemporal, copy_in, copy_out};
+
+/// Bits in a digit. With 6, an H100 took 3 to 8 % longer and the table two thirds more memory.
+pub(super) const WINDOW_BITS: u32 = 5;
+
+/// Entries in a row.
+pub(super) const ENTRIES: usize = 1 << WINDOW_BITS;
+
+/// The shape of a table, which is public.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TableShape {
+    /// The kernel that reads it.
+    pub(super) entry: &'static Entry,
+    pub(super) exponent_bits: u32,
+}
+
+impl TableShape {
+    pub(super) fn rows(&self) -> usize {
+        self.exponent_bits.div_ceil(WINDOW_BITS).max(1) as usize
+    }
+
+    /// The length of the record in 64-bit words: the modulus and the rows.
+    pub(super) fn words(&self) -> usize {
+        self.entry.words() + self.rows() * ENTRIES * self.entry.limbs
+    }
+
+    pub(super) fn record_kind(&self) -> RecordKind {
+        RecordKind {
+            family: self.entry.image.key.family,
+            bits: self.entry.bits,
+            words: self.words(),
+        }
+    }
+
+    /// Writes the rows to the record, behind the modulus. `operands` are the entries of all rows, as
+    /// `fixed_entries_BITS_tT` writes them.
+    pub(super) fn arrange(&self, operands: &[u64], record: &mut [u64]) {
+        let moduli = self.entry.limbs;
+        let residue = |row: usize, entry: usize, number: usize| {
+            let word = operands[(row * ENTRIES + entry) * moduli + number / 2];
+            (word >> (32 * (number % 2))) as u32
+        };
+        let mut words = record[self.entry.words()..].iter_mut();
+        let mut put = |row, entry, number, byte: usize| {
+            let octets: [usize; 8] = core::array::from_fn(|i| i);
+            let octets = octets.map(|i| (residue(row, entry + i, number) >> (8 * byte)) as u8);
+            let word = words.next().expect("a place for every entry");
+            *word = u64::from_le_bytes(octets);
+        };
+        for row in 0..self.rows() {
+            // Four residues at a time, first in base B and then in base A.
+            for four in (0..2 * moduli).step_by(4) {
+                for (t, g) in (0..4).flat_map(|t| (0..8).map(move |g| (t, g))) {
+                    for byte in [g % 2, 2 + g % 2] {
+                        put(row, 8 * t, four + g / 2, byte);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A table for the devices.
+pub(super) struct DeviceTable {
+    pub(super) shape: TableShape,
+    pub(super) is_signed: bool,
+    /// The modulus and the rows, which devices keep.
+    pub(super) record: Secret<Vec<u64>>,
+    pub(super) residence: Residence,
+}
+
+/// The numbers that a table is made of.
+pub(super) struct Inputs<'a, U: Unsigned> {
+    pub(super) base: &'a U,
+    /// For signed exponents the inverse of the base.
+    pub(super) inverse: Option<&'a U>,
+    pub(super) params: &'a MontyParams<U>,
+    pub(super) exponent_bits: u32,
+}
 
 /// The entries of all rows.
 pub(super) struct Entries<'a, U: Unsigned> {
@@ -36,14 +118,14 @@ impl<'a, U: Unsigned> Entries<'a, U> {
     /// exponent is `d - 2^(exponent_bits - 1)`, a power of the inverse if it is negative.
     fn operands(&self, number: usize) -> (&'a U, BoxedUint) {
         let bits = self.inputs.exponent_bits;
-        let (row, digit) = (number / fixed::ENTRIES, number % fixed::ENTRIES);
+        let (row, digit) = (number / ENTRIES, number % ENTRIES);
         let shifted = |number: u64, shift| {
             // Bits above the longest exponents are not used.
             let number = BoxedUint::from(number).resize(self.kernel.bits);
             let shifted = number.shl_vartime(shift);
             shifted.expect("a row begins within the longest exponents")
         };
-        let digit = shifted(digit as u64, row as u32 * fixed::WINDOW_BITS);
+        let digit = shifted(digit as u64, row as u32 * WINDOW_BITS);
         let (Some(inverse), 0, Some(top)) = (self.inputs.inverse, row, bits.checked_sub(1)) else {
             return (self.inputs.base, digit);
         };
@@ -90,21 +172,52 @@ pub(super) struct FixedJob<'a> {
 
 /// The kernel with which a device computes its share, and the record of the table there.
 pub(super) struct Share {
-    grid: Grid,
-    loaded: Loaded,
+    kernel: Kernel,
+    shape: TableShape,
+    records: HeldRecords,
     index: u32,
+    exponent_bits: u32,
+    /// The bits in which the highest digit is changed: signed exponents are raised by half of their
+    /// range.
+    flipped: u32,
+}
+
+impl Share {
+    /// Lays out a chunk of `count` powers in memory, and makes its launch.
+    fn work(&self, count: usize) -> Work<'_> {
+        let entry = self.kernel.entry;
+        assert!(
+            ptr::eq(entry, self.shape.entry) && self.records.kind == self.shape.record_kind(),
+            "a kernel for another table"
+        );
+        entry.check(&[Operation::FixedExp], entry.bits);
+        assert!(
+            self.exponent_bits <= self.shape.exponent_bits
+                && self.shape.exponent_bits <= entry.bits,
+            "the exponents are too long"
+        );
+        let mut work = Work::default();
+        let exponent = work.input(count * entry.words());
+        let power = work.output(count * entry.words());
+        let scratch = work.scratch(self.kernel.scratch_words(count, 0));
+        work.resident = Some(&self.records);
+        let arguments = vec![
+            Argument::Words(power),
+            Argument::Words(exponent),
+            Argument::Record(self.index),
+            Argument::Words(scratch),
+            Argument::U32(count as u32),
+            Argument::U32(self.exponent_bits),
+            Argument::U32(self.flipped),
+        ];
+        // SAFETY: these are the parameters of `fixed_exp_BITS_tT`, checked above. Every part has the
+        // length that its buffer must have, and the record a row for each digit.
+        unsafe { work.launch(&self.kernel, count, arguments) };
+        work
+    }
 }
 
 impl FixedJob<'_> {
-    /// The bits in which the highest digit is changed: signed exponents are raised by half of their
-    /// range.
-    fn flipped(&self) -> u32 {
-        match self.exponent_bits.checked_sub(1) {
-            Some(top) if self.table.is_signed => 1 << (top % fixed::WINDOW_BITS),
-            _ => 0,
-        }
-    }
-
     /// Writes the exponents of a chunk.
     fn fill(&self, chunk: &Range<usize>, words: &mut [u64]) {
         let size = self.table.shape.entry.words();
@@ -141,17 +254,19 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
             words.copy_from_slice(&self.table.record);
         });
         let index = index.map_err(|error| device.fault(error))?;
-        let mut loaded = Loaded {
-            kernels: Vec::new(),
-            records: Some(records.hold()),
-        };
-        let grid = Grid::load(shape.entry, device, &mut loaded)?;
+        let kernel = device.kernel(shape.entry)?;
         let per_block = shape.entry.image.instances_per_block;
-        let lens = ChunkLens::halves(grid.resident_instances(), per_block);
+        let lens = ChunkLens::halves(kernel.resident_instances(), per_block);
         let share = Share {
-            grid,
-            loaded,
+            kernel,
+            shape: *shape,
+            records: records.hold(),
             index,
+            exponent_bits: self.exponent_bits,
+            flipped: match self.exponent_bits.checked_sub(1) {
+                Some(top) if self.table.is_signed => 1 << (top % WINDOW_BITS),
+                _ => 0,
+            },
         };
         Ok((share, lens))
     }
@@ -163,15 +278,7 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
         slot: &mut Slot,
         _: &Mutex<()>,
     ) -> Result<(), Stop<Error>> {
-        let what = FixedChunk {
-            count: chunk.len(),
-            exponent_bits: self.exponent_bits,
-            index: share.index,
-            flipped: self.flipped(),
-        };
-        let work = fixed::powers(&self.table.shape, share.grid, &what);
-        let fill = |input: &mut [u64]| self.fill(chunk, input);
-        slot.submit(&work.layout, fill, &work.launches, &share.loaded)?;
+        slot.submit(&share.work(chunk.len()), |input| self.fill(chunk, input))?;
         Ok(())
     }
 
