@@ -30,7 +30,6 @@ mod modexp;
 pub(crate) mod plan;
 pub(crate) mod powers;
 pub(crate) mod runtime;
-pub(crate) mod words;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -42,9 +41,9 @@ use batch_modexp_cpu::Cpu;
 use crypto_bigint::Unsigned;
 
 use self::family::Entry;
+use self::feed::HostPool;
 use self::runtime::device::Device;
 use self::runtime::pipeline::Devices;
-use self::words::HostPool;
 
 pub use self::calibration::Calibration;
 pub(crate) use self::calibration::ProcessorCosts;

@@ -164,7 +164,7 @@ impl Chip {
 
 /// A fingerprint of the kernels that are measured, which differs between versions.
 fn kernel_set() -> u64 {
-    let modules = family::exponentiating().map(|entry| entry.image.ptx);
+    let modules = family::exponentiating().map(|entry| entry.ptx);
     modules.fold(0, |all: u64, module| {
         all.rotate_left(7).wrapping_add(module.fingerprint)
     })

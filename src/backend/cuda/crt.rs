@@ -23,7 +23,7 @@ use cudarc::driver::DriverError;
 pub(crate) use self::tests::{ChangeInputs, Injection, Tampering};
 use super::Cuda;
 use super::family::{self, Entry, Operation};
-use super::feed::{Feed, Feeding};
+use super::feed::{Feed, Feeding, copy_in, copy_out, write_indices};
 use super::plan::Plan;
 use super::runtime::device::Call;
 use super::runtime::launch::{Argument, Work, places};
@@ -33,7 +33,6 @@ use super::runtime::pipeline::{ChunkLens, Destination, Job, Stop};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::records::{HeldRecords, RecordKind, Residence, TableInUse};
 use super::runtime::slot::Slot;
-use super::words::{copy_in, copy_out, write_indices};
 
 /// Consecutive items of one key.
 pub(crate) struct CrtRun<'a> {
@@ -160,7 +159,7 @@ impl CrtClass {
     /// its constant.
     pub(crate) fn records(&self) -> RecordKind {
         RecordKind {
-            family: self.join.image.key.family,
+            family: self.join.key.family,
             bits: self.bits,
             words: 11 * self.prime_words(),
         }
@@ -294,7 +293,7 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         let halves = device.kernel(plan.entry)?;
         // An instance of the kernel is half of an item.
         let resident = halves.resident_instances() / 2;
-        let per_block = plan.entry.image.instances_per_block.div_ceil(2);
+        let per_block = plan.entry.instances_per_block.div_ceil(2);
         let part = match self.feed.feed.is_blinded() {
             true => PART_FOR_BLINDING_TOO,
             false => PART_FOR_RECOMBINING,
@@ -449,7 +448,7 @@ impl Share {
             Operands::Given => (first, second),
             // Lanes past the end have places of their own.
             Operands::Blinded => {
-                let per_block = self.blind.entry.image.instances_per_block;
+                let per_block = self.blind.entry.instances_per_block;
                 let len = 2 * words * count.next_multiple_of(per_block);
                 (work.intermediate(len), work.intermediate(len))
             }

@@ -127,20 +127,32 @@ pub struct Entry {
     /// The times of a block on an H200, medians of `benches/cuda-h200.csv`; 0 for kernels that do
     /// not exponentiate.
     pub(crate) times: BlockTimes,
-    pub(crate) image: Image,
+    pub(crate) key: KernelKey,
+    /// The name of the function in its module.
+    pub(crate) function: &'static str,
+    /// The file of its module.
+    pub(crate) module: &'static str,
+    /// The text of its module.
+    pub(crate) ptx: &'static CompressedPtx,
+    /// Threads in a block.
+    pub(crate) threads: u32,
+    /// Instances that a block computes at a time.
+    pub(crate) instances_per_block: usize,
+    /// Dynamic shared memory of a block in bytes.
+    pub(crate) shared_bytes: u32,
 }
 
 impl Entry {
     /// Its name in the PTX, such as `modexp_1024_t2`: 1024 bits, two lanes for each instance.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        self.image.function
+        self.function
     }
 
     /// The family that it belongs to, such as `dpf` or `int`.
     #[must_use]
     pub fn family(&self) -> &'static str {
-        self.image.key.family
+        self.key.family
     }
 
     /// The widest modulus that it takes, in bits.
@@ -152,7 +164,7 @@ impl Entry {
     /// The number of instances that a block computes at a time.
     #[must_use]
     pub fn instances_per_block(&self) -> usize {
-        self.image.instances_per_block
+        self.instances_per_block
     }
 
     /// The estimated time for `count` exponentiations with exponents as long as the numbers. The
@@ -169,7 +181,7 @@ impl Entry {
 
     /// Whether the kernel runs on a device, which needs its instructions and its memory.
     pub(crate) fn runs_on(&self, device: &DeviceInfo) -> bool {
-        self.image.shared_bytes <= device.shared_bytes_per_block
+        self.shared_bytes <= device.shared_bytes_per_block
             && self.family.has_instructions(self, device)
     }
 
@@ -188,7 +200,7 @@ impl Entry {
         const REFERENCE_CLOCK_KHZ: f64 = 1_980_000.0;
         let family = self.family;
         let costs = device.costs.as_ref();
-        let measured = costs.and_then(|costs| costs.kernels.get(&self.image.key));
+        let measured = costs.and_then(|costs| costs.kernels.get(&self.key));
         let (alone_ns, shared_ns, scale) = match measured {
             Some(times) => (times.alone_ns, times.shared_ns, 1.0),
             None => {
@@ -199,7 +211,7 @@ impl Entry {
             }
         };
         let per_multiprocessor = count.div_ceil(device.multiprocessors().max(1) as usize);
-        let blocks = per_multiprocessor.div_ceil(self.image.instances_per_block) as f64;
+        let blocks = per_multiprocessor.div_ceil(self.instances_per_block) as f64;
         let with_full_exponents = (alone_ns as f64).max(blocks * shared_ns as f64) * 1e-6 * scale;
         let relative = family.relative_time(exponent_bits) / family.relative_time(self.bits);
         with_full_exponents * relative
@@ -246,24 +258,6 @@ impl Entry {
             "Montgomery parameters of the wrong width"
         );
     }
-}
-
-/// A kernel as the crate ships it.
-#[derive(Debug)]
-pub(crate) struct Image {
-    pub(crate) key: KernelKey,
-    /// The name of the function in its module.
-    pub(crate) function: &'static str,
-    /// The file of its module.
-    pub(crate) module: &'static str,
-    /// The text of its module.
-    pub(crate) ptx: &'static CompressedPtx,
-    /// Threads in a block.
-    pub(crate) threads: u32,
-    /// Instances that a block computes at a time.
-    pub(crate) instances_per_block: usize,
-    /// Dynamic shared memory of a block in bytes.
-    pub(crate) shared_bytes: u32,
 }
 
 /// The text of a module of `kernels/ptx`, deflated by the build script.

@@ -17,10 +17,10 @@ use crypto_bigint::modular::MontyParams;
 use self::table::{DeviceTable, ENTRIES, Entries, FixedJob, Inputs, TableShape, WINDOW_BITS};
 use super::Cuda;
 use super::family::{self, Entry, Operation};
+use super::feed::copy_in;
 use super::plan::Tuning;
 use super::powers::PowerJob;
 use super::runtime::records::Residence;
-use super::words::copy_in;
 
 /// A table of powers of one base modulo one modulus, for exponents of up to a public length:
 /// [`Cuda::fixed_base`].

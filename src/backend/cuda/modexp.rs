@@ -20,6 +20,9 @@ use super::Cuda;
 use super::feed::Feed;
 use super::plan::Tuning;
 
+/// Instances that a thread checks at a time.
+const CHECKED_AT_A_TIME: usize = 512;
+
 impl Cuda {
     /// Checks a batch of exponentiations, including its width against `max_bits`, and computes it.
     pub(super) fn check_and_run<U: Unsigned + Sync + Send>(
@@ -48,7 +51,9 @@ impl Cuda {
         max_bits: u32,
     ) -> Result<bool, Error> {
         let is_mixed = AtomicBool::new(false);
-        let error = self.host_pool().first(batch, |first, part| {
+        let parts = (0..).step_by(CHECKED_AT_A_TIME);
+        let parts = parts.zip(batch.chunks(CHECKED_AT_A_TIME)).collect();
+        let errors = self.host_pool().map_items(parts, |(first, part)| {
             let width = bits(&batch[0]);
             if part.iter().any(|instance| bits(instance) != width) {
                 is_mixed.store(true, Relaxed);
@@ -56,6 +61,7 @@ impl Cuda {
             let error = check_instances(part, exponent_bits, max_bits).err()?;
             Some(error.in_batch_at(first))
         });
+        let error = errors.into_iter().flatten().next();
         error.map_or(Ok(is_mixed.into_inner()), Err)
     }
 

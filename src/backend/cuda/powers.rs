@@ -20,7 +20,7 @@ use crypto_bigint::Limb;
 
 use super::Cuda;
 use super::family::{Entry, Operation};
-use super::feed::{Feed, Feeding};
+use super::feed::{Feed, Feeding, HostPool, LIMBS_PER_WORD, NonTemporal, copy_out, write_indices};
 use super::plan::{Plan, Tuning};
 use super::runtime::device::Call;
 use super::runtime::launch::{Argument, Work, places};
@@ -29,7 +29,6 @@ use super::runtime::module::Kernel;
 use super::runtime::pipeline::{ChunkLens, Destination, Job, Stop};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
-use super::words::{HostPool, LIMBS_PER_WORD, NonTemporal, copy_out, write_indices};
 
 /// Items that a thread opens at a time, few enough that each thread gets some of a chunk. With 128
 /// and 64, batches of 262,144 RSA-2048 verifications took 15 and 36 % longer on an H100.
@@ -194,7 +193,7 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
         let plan = self.plan(&call.device.info, count);
         let plan = plan.expect("a device with a share has a kernel");
         let kernel = call.device.kernel(plan.entry)?;
-        let per_block = plan.entry.image.instances_per_block;
+        let per_block = plan.entry.instances_per_block;
         let mut lens = ChunkLens::halves(kernel.resident_instances(), per_block);
         if self.tuning.single_launch {
             lens.most = count;

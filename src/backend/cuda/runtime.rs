@@ -7,8 +7,6 @@
 
 mod buffers;
 pub(crate) mod device;
-#[cfg(all(test, feature = "rsa"))]
-pub(crate) mod injection;
 pub(crate) mod launch;
 pub(crate) mod module;
 pub(crate) mod pipeline;

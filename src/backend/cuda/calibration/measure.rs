@@ -36,7 +36,7 @@ pub(super) fn costs(cuda: &Cuda, device: &Device, widths: &[u32]) -> Result<Cost
     let serving = widths.iter().filter(|&&bits| bits > 0);
     let serving = serving.flat_map(|&bits| family::serving(bits));
     let running = serving.filter(|entry| entry.runs_on(&device.info));
-    let entries: BTreeMap<_, _> = running.map(|entry| (entry.image.key, entry)).collect();
+    let entries: BTreeMap<_, _> = running.map(|entry| (entry.key, entry)).collect();
     let mut costs = Costs::default();
     let mut calls = Vec::new();
     for (&key, entry) in &entries {
@@ -49,7 +49,7 @@ pub(super) fn costs(cuda: &Cuda, device: &Device, widths: &[u32]) -> Result<Cost
             count,
         };
         let resident = device.kernel(entry)?.resident_instances();
-        let per_block = entry.image.instances_per_block;
+        let per_block = entry.instances_per_block;
         let (one, full) = (of(per_block), of(resident));
         if calls.is_empty() {
             full.warm_up()?;

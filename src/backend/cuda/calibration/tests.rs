@@ -60,7 +60,7 @@ impl Cases {
 
     /// Costs of some of the kernels.
     fn costs(&mut self) -> Costs {
-        let keys = family::exponentiating().map(|entry| entry.image.key);
+        let keys = family::exponentiating().map(|entry| entry.key);
         Costs {
             call_ns: self.option(Self::time),
             kernels: keys

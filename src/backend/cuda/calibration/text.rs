@@ -143,7 +143,7 @@ impl Calibration {
             ["call", call] => costs?.call_ns = Some(time(call)?),
             ["kernel", family, bits, variant, alone, shared] => {
                 let wanted = (*family, bits.parse().ok()?, *variant);
-                let mut keys = family::exponentiating().map(|entry| entry.image.key);
+                let mut keys = family::exponentiating().map(|entry| entry.key);
                 let key = keys.find(|key| (key.family, key.bits, key.variant) == wanted)?;
                 let times = BlockTimes {
                     alone_ns: time(alone)?,

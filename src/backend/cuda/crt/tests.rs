@@ -1,7 +1,7 @@
 //! Faults for the tests of callers.
 
 use super::*;
-use crate::backend::cuda::runtime::injection::InjectionPoint;
+use crate::backend::cuda::runtime::slot::InjectionPoint;
 
 impl<F> CrtBatch<'_, F> {
     /// Like [`run`](Self::run), with changes to the batch on its way to a device.
@@ -14,7 +14,7 @@ impl<F> CrtBatch<'_, F> {
         F: Feed<O>,
     {
         if let Some(family) = tampering.halves_by {
-            let by_it = |entry: &&Entry| entry.image.key.family == family;
+            let by_it = |entry: &&Entry| entry.key.family == family;
             self.class.halves.retain(by_it);
         }
         if tampering.loses_first_device {

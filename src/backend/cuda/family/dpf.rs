@@ -1,6 +1,6 @@
 //! Modular exponentiation in double-precision floating point (DPF): `kernels/dpf`, `docs/dpf.md`.
 
-use super::{BlockTimes, CompressedPtx, DeviceInfo, Entry, Family, Image, KernelKey, Operation};
+use super::{BlockTimes, CompressedPtx, DeviceInfo, Entry, Family, KernelKey, Operation};
 
 /// The DPF family. `kernels/README.md` lists the parameters of its kernels.
 #[derive(Debug)]

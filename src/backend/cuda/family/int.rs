@@ -1,6 +1,6 @@
 //! Modular exponentiation in 32-bit integers: `kernels/int`, `docs/int.md`.
 
-use super::{BlockTimes, CompressedPtx, DeviceInfo, Entry, Family, Image, KernelKey, Operation};
+use super::{BlockTimes, CompressedPtx, DeviceInfo, Entry, Family, KernelKey, Operation};
 
 /// The family with 32-bit integers. `kernels/README.md` lists the parameters of its kernels.
 #[derive(Debug)]
@@ -11,7 +11,7 @@ pub(crate) struct Int;
 impl Family for Int {
     /// Where only one block fits at a time, each takes as long as alone.
     fn shared_ns(&self, entry: &Entry, device: &DeviceInfo) -> u64 {
-        match device.shared_bytes_per_block / entry.image.shared_bytes.max(1) {
+        match device.shared_bytes_per_block / entry.shared_bytes.max(1) {
             0 | 1 => entry.times.alone_ns,
             _ => entry.times.shared_ns,
         }

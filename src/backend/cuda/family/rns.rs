@@ -3,7 +3,7 @@
 
 use batch_modexp_core::window::Window;
 
-use super::{BlockTimes, CompressedPtx, DeviceInfo, Entry, Family, Image, KernelKey, Operation};
+use super::{BlockTimes, CompressedPtx, DeviceInfo, Entry, Family, KernelKey, Operation};
 
 /// An RNS family. `kernels/README.md` lists the parameters of its kernels.
 #[derive(Debug)]

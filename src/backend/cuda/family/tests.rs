@@ -12,18 +12,18 @@ use alloc::vec::Vec;
 /// The embedded texts are those of the files, except for comments.
 #[test]
 fn every_entry_is_in_its_module() {
-    for Entry { image, .. } in all() {
-        let text = image.ptx.text().into_string().unwrap();
+    for entry in all() {
+        let text = entry.ptx.text().into_string().unwrap();
         let folder = env!("CARGO_MANIFEST_DIR");
-        let file = std::format!("{folder}/kernels/ptx/{}", image.module);
+        let file = std::format!("{folder}/kernels/ptx/{}", entry.module);
         let shipped = std::fs::read_to_string(file).unwrap();
         let statements = shipped
             .lines()
             .filter(|line| !line.trim_start().starts_with("//"));
         assert!(text.lines().eq(statements));
-        let header = std::format!(".entry {}(", image.function);
+        let header = std::format!(".entry {}(", entry.function);
         let (_, function) = text.split_once(&header).unwrap();
-        let threads = std::format!(".maxntid {}, 1, 1\n", image.threads);
+        let threads = std::format!(".maxntid {}, 1, 1\n", entry.threads);
         assert!(function.split('{').next().unwrap().contains(&threads));
     }
 }
@@ -35,7 +35,7 @@ fn every_family_is_in_the_table() {
     for folder in kernels.map(|entry| entry.unwrap().path()) {
         if folder.join("shapes.csv").exists() {
             let family = folder.file_name().unwrap().to_str().unwrap();
-            let found = all().any(|entry| entry.image.key.family == family);
+            let found = all().any(|entry| entry.key.family == family);
             assert!(found, "{family}");
         }
     }
@@ -44,7 +44,7 @@ fn every_family_is_in_the_table() {
 /// The limit is for all families together.
 #[test]
 fn all_kernels_together_are_small() {
-    let sizes = all().map(|entry| (entry.image.module, entry.image.ptx.deflated.len()));
+    let sizes = all().map(|entry| (entry.module, entry.ptx.deflated.len()));
     let sizes: BTreeMap<_, _> = sizes.collect();
     let bytes: usize = sizes.values().sum();
     assert!(bytes < 3_300_000, "{bytes}");
@@ -53,11 +53,11 @@ fn all_kernels_together_are_small() {
 /// Kernels are cached by their names, and measured times by the keys of those that are measured.
 #[test]
 fn no_two_kernels_have_one_key() {
-    let names = all().map(|entry| (entry.image.key.family, entry.image.function));
+    let names = all().map(|entry| (entry.key.family, entry.function));
     assert_eq!(names.collect::<BTreeSet<_>>().len(), all().count());
-    let keys: BTreeSet<_> = exponentiating().map(|entry| entry.image.key).collect();
+    let keys: BTreeSet<_> = exponentiating().map(|entry| entry.key).collect();
     assert_eq!(keys.len(), exponentiating().count());
-    assert!(all().all(|entry| entry.image.key.bits == entry.bits));
+    assert!(all().all(|entry| entry.key.bits == entry.bits));
 }
 
 #[test]
@@ -68,15 +68,14 @@ fn entries_cost_what_was_measured_of_their_shape() {
             entry.times.alone_ns > 0,
             exponentiates,
             "{}",
-            entry.image.key.bits
+            entry.key.bits
         );
     }
     #[cfg(feature = "rsa")]
     for class in classes() {
         for half in &class.halves {
             let alike = |entry: &&Entry| {
-                let (ours, theirs) = (&half.image, &entry.image);
-                ours.threads == theirs.threads && ours.key.family == theirs.key.family
+                half.threads == entry.threads && half.key.family == entry.key.family
             };
             let mut same = serving(half.bits).filter(alike);
             let (ours, theirs) = (half.times, same.next().unwrap().times);
@@ -152,11 +151,7 @@ fn classes_take_the_parameters_of_every_width_between_them() {
         let between = |entry: &&Entry| entry.min_r2_bits < entry.bits;
         assert!(serving(pair[1]).any(|entry| between(&entry)));
         for entry in serving(pair[1]).filter(between) {
-            assert!(
-                entry.min_r2_bits <= pair[0] + 32,
-                "{}",
-                entry.image.function
-            );
+            assert!(entry.min_r2_bits <= pair[0] + 32, "{}", entry.function);
         }
     }
 }
@@ -173,7 +168,7 @@ fn chips_with_little_shared_memory_take_what_fits() {
 
 #[test]
 fn blocks_share_the_work_evenly() {
-    let entry = all().find(|entry| entry.image.instances_per_block == 64);
+    let entry = all().find(|entry| entry.instances_per_block == 64);
     let kernel = Kernel::imaginary(entry.unwrap());
     assert_eq!(kernel.blocks(1), 1);
     assert_eq!(kernel.blocks(64 * 132), 132);

@@ -16,7 +16,9 @@ use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Limb, Resize, Unsigned};
 
 use crate::backend::cuda::family::{Entry, Operation};
-use crate::backend::cuda::feed::Feed;
+use crate::backend::cuda::feed::{
+    COPIED_AT_A_TIME, Feed, HostPool, NonTemporal, copy_in, copy_out,
+};
 use crate::backend::cuda::runtime::device::Call;
 use crate::backend::cuda::runtime::launch::{Argument, Work};
 use crate::backend::cuda::runtime::module::Kernel;
@@ -24,7 +26,6 @@ use crate::backend::cuda::runtime::pipeline::{ChunkLens, Job, Stop};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::records::{HeldRecords, RecordKind, Residence};
 use crate::backend::cuda::runtime::slot::Slot;
-use crate::backend::cuda::words::{COPIED_AT_A_TIME, HostPool, NonTemporal, copy_in, copy_out};
 
 /// Bits in a digit. With 6, an H100 took 3 to 8 % longer and the table two thirds more memory.
 pub(super) const WINDOW_BITS: u32 = 5;
@@ -52,7 +53,7 @@ impl TableShape {
 
     pub(super) fn record_kind(&self) -> RecordKind {
         RecordKind {
-            family: self.entry.image.key.family,
+            family: self.entry.key.family,
             bits: self.entry.bits,
             words: self.words(),
         }
@@ -255,7 +256,7 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
         });
         let index = index.map_err(|error| device.fault(error))?;
         let kernel = device.kernel(shape.entry)?;
-        let per_block = shape.entry.image.instances_per_block;
+        let per_block = shape.entry.instances_per_block;
         let lens = ChunkLens::halves(kernel.resident_instances(), per_block);
         let share = Share {
             kernel,

@@ -14,7 +14,7 @@ fn planned(bits: u32, count: usize, device: &DeviceInfo) -> Option<Plan> {
 
 fn name(bits: u32, count: usize, device: &DeviceInfo, tuning: Tuning) -> Option<&'static str> {
     let plan = Plan::new(bits, bits, count, device, tuning);
-    plan.map(|plan| plan.entry.image.function)
+    plan.map(|plan| plan.entry.function)
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn small_batches_take_more_lanes_for_each_instance() {
 fn family(bits: u32, exponent_bits: u32, count: usize, device: &DeviceInfo) -> &'static str {
     let tuning = Tuning::default();
     let plan = Plan::new(bits, exponent_bits, count, device, tuning).unwrap();
-    plan.entry.image.key.family
+    plan.entry.key.family
 }
 
 /// On an H200 tensor cores compute large batches, at the widths that have such kernels.
@@ -85,9 +85,7 @@ fn an_h200_changes_kernels_where_it_was_measured() {
             for count in (0..20).map(|power| 1usize << power) {
                 let time = |entry: &Entry| {
                     let times = entry.times;
-                    let blocks = count
-                        .div_ceil(132)
-                        .div_ceil(entry.image.instances_per_block);
+                    let blocks = count.div_ceil(132).div_ceil(entry.instances_per_block);
                     times.alone_ns.max(blocks as u64 * times.shared_ns)
                 };
                 let best = family::serving(bits)
@@ -158,7 +156,7 @@ fn the_kernel_for_halves_follows_the_count() {
     assert_eq!(class.bits, 2048);
     let halves = |count, device: &DeviceInfo| {
         let plan = class.plan(1024, count, device)?;
-        Some(plan.entry.image.function)
+        Some(plan.entry.function)
     };
     assert_eq!(halves(1, &device), Some("rsa_2048_exp_t4"));
     assert_eq!(halves(1_000_000, &device), Some("rsa_2048_exp_t1"));
@@ -184,7 +182,7 @@ fn measured(device: &DeviceInfo, times: impl Fn(&Entry) -> Option<(u64, u64)>) -
             alone_ns,
             shared_ns,
         };
-        Some((entry.image.key, times))
+        Some((entry.key, times))
     });
     device.clone().with_costs(Costs {
         call_ns: None,
@@ -195,7 +193,7 @@ fn measured(device: &DeviceInfo, times: impl Fn(&Entry) -> Option<(u64, u64)>) -
 /// The families' estimates for a block of a kernel, alone and as one of many.
 fn predicted(entry: &Entry, device: &DeviceInfo) -> (u64, u64) {
     let ms = |count| entry.milliseconds(device, count, entry.bits);
-    let block = device.multiprocessors() as usize * entry.image.instances_per_block;
+    let block = device.multiprocessors() as usize * entry.instances_per_block;
     let ns = |ms: f64| (ms * 1e6) as u64;
     (ns(ms(1)), ns(ms(1000 * block) / 1000.0))
 }
@@ -207,19 +205,19 @@ fn measured_times_decide() {
         let device = DeviceInfo::imaginary(132, 227 << 10).with_compute_capability(chip);
         for fastest in ["dpf", "int", "rns", "rns_mma"] {
             let device = measured(&device, |entry| {
-                let ns = match entry.image.key.family == fastest {
+                let ns = match entry.key.family == fastest {
                     true => 1_000_000,
                     false => 100_000_000,
                 };
                 // For each instance, so that the size of blocks does not matter.
-                let per_block = entry.image.instances_per_block as u64;
+                let per_block = entry.instances_per_block as u64;
                 Some((ns * u64::from(entry.bits), ns * per_block))
             });
             for bits in family::widths() {
                 let mut serving = family::serving(bits);
                 let serves = |entry: &Entry| {
                     let is_direct = entry.r2_bits(bits) == bits;
-                    entry.image.key.family == fastest && entry.runs_on(&device) && is_direct
+                    entry.key.family == fastest && entry.runs_on(&device) && is_direct
                 };
                 let has_kernel = serving.any(serves);
                 for count in [1, 1000, 1_000_000] {
@@ -251,7 +249,7 @@ fn forecasts_follow_what_was_measured() {
                     .map(|count| {
                         let tuning = Tuning::default();
                         let plan = Plan::new(bits, exponent_bits, count, device, tuning).unwrap();
-                        (plan.entry.image.function, plan.milliseconds)
+                        (plan.entry.function, plan.milliseconds)
                     })
                     .collect()
             };
@@ -312,14 +310,14 @@ fn measured_times_decide_among_halves() {
     let class = CrtClass::narrowest(2048, 1024).unwrap();
     for fastest in ["dpf", "rns", "rns_mma"] {
         let device = measured(&device, |entry| {
-            Some(match entry.image.key.family == fastest {
+            Some(match entry.key.family == fastest {
                 true => (1_000, 1_000),
                 false => (1_000_000, 1_000_000),
             })
         });
         for count in [1, 1_000_000] {
             let plan = class.plan(1024, count, &device).unwrap();
-            assert_eq!(plan.entry.image.key.family, fastest);
+            assert_eq!(plan.entry.key.family, fastest);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Tests of the parent module, with the feed of `Cuda::batch_mod_exp`.
 
 use super::super::family;
+use super::super::feed::copy_in;
 use super::super::runtime::launch::Part;
-use super::super::words::copy_in;
 use super::*;
 use batch_modexp_core::ModExp;
 use crypto_bigint::modular::BoxedMontyParams;
@@ -168,7 +168,7 @@ fn results_have_the_width_of_their_modulus() {
 /// Refused instances are computed on the host, also if their bases are narrow.
 #[test]
 fn refused_instances_are_computed_on_the_host() {
-    let rns = family::serving(1024).find(|entry| entry.image.key.family == "rns");
+    let rns = family::serving(1024).find(|entry| entry.key.family == "rns");
     // The modulus of the second instance is the first prime of base A.
     let (sound, refused) = (params(15, 1024), params((1 << 29) - 3, 1024));
     let (base, exponent) = (BoxedUint::from(7u64), BoxedUint::from(2u64));

@@ -259,16 +259,16 @@ impl<'a> Work<'a> {
         let mut values: Vec<u64> = values.collect();
         let values = values.iter_mut();
         let mut pointers: Vec<_> = values.map(|value| ptr::from_mut(value).cast()).collect();
-        let image = &launch.kernel.entry.image;
+        let Launch { kernel, blocks, .. } = launch;
         // SAFETY: the driver copies the arguments before it returns, and does not write to them.
         // The maker of the launch guarantees what the kernel does with them, and the caller
         // guarantees the buffers.
         unsafe {
             result::launch_kernel(
-                launch.kernel.function,
-                (launch.blocks as u32, 1, 1),
-                (image.threads, 1, 1),
-                image.shared_bytes,
+                kernel.function,
+                (*blocks as u32, 1, 1),
+                (kernel.entry.threads, 1, 1),
+                kernel.entry.shared_bytes,
                 stream.cu_stream(),
                 &mut pointers,
             )

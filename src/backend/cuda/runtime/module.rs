@@ -43,8 +43,7 @@ impl Cache {
         multiprocessors: u32,
         entry: &'static Entry,
     ) -> Result<Kernel, DriverError> {
-        let image = &entry.image;
-        let [name, file] = [image.function, image.module].map(|name| (image.key.family, name));
+        let [name, file] = [entry.function, entry.module].map(|name| (entry.key.family, name));
         if let Some(kernel) = lock(&self.kernels).get(&name) {
             return Ok(kernel.clone());
         }
@@ -76,7 +75,7 @@ impl Module {
     /// Loads the module with the function of `entry`.
     fn load(context: &Arc<CudaContext>, entry: &Entry) -> Result<Self, DriverError> {
         context.bind_to_thread()?;
-        let text = entry.image.ptx.text();
+        let text = entry.ptx.text();
         // SAFETY: the context is bound, and the text ends in a zero byte.
         let module = unsafe { result::module::load_data(text.as_ptr().cast())? };
         Ok(Self {
@@ -119,18 +118,17 @@ impl Kernel {
         multiprocessors: u32,
         entry: &'static Entry,
     ) -> Result<Self, DriverError> {
-        let image = &entry.image;
         module.context.bind_to_thread()?;
-        let name = CString::new(image.function).unwrap_or_default();
+        let name = CString::new(entry.function).unwrap_or_default();
         // SAFETY: the context is bound and has the module.
         let function = unsafe { result::module::get_function(module.module, name)? };
-        if image.shared_bytes > SHARED_BYTES_WITHOUT_ASKING {
+        if entry.shared_bytes > SHARED_BYTES_WITHOUT_ASKING {
             // SAFETY: the function belongs to the module.
             unsafe {
                 result::function::set_function_attribute(
                     function,
                     CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                    image.shared_bytes as i32,
+                    entry.shared_bytes as i32,
                 )?;
             }
         }
@@ -138,8 +136,8 @@ impl Kernel {
         let per_multiprocessor = unsafe {
             result::occupancy::max_active_block_per_multiprocessor(
                 function,
-                image.threads as i32,
-                image.shared_bytes as usize,
+                entry.threads as i32,
+                entry.shared_bytes as usize,
             )?
         };
         Ok(Self {
@@ -158,27 +156,22 @@ impl Kernel {
 
     /// Instances that the device computes at a time.
     pub(crate) fn resident_instances(&self) -> usize {
-        self.resident_blocks as usize * self.entry.image.instances_per_block
+        self.resident_blocks as usize * self.entry.instances_per_block
     }
 
     /// The number of blocks for `count` instances. Blocks loop over instances beyond those that are
     /// resident, all for the same number of rounds.
     pub(crate) fn blocks(&self, count: usize) -> usize {
-        let needed = count.div_ceil(self.entry.image.instances_per_block);
+        let needed = count.div_ceil(self.entry.instances_per_block);
         let rounds = needed.div_ceil(self.resident_blocks as usize);
         needed.div_ceil(rounds.max(1))
     }
 
     /// Words of scratch memory for `count` instances, with tables of so many powers.
     pub(crate) fn scratch_words(&self, count: usize, table_len: usize) -> usize {
-        let Entry {
-            family,
-            image,
-            scratch_doubles,
-            ..
-        } = self.entry;
-        let entries = table_len.max(family.fewest_entries());
-        self.blocks(count) * image.threads as usize * scratch_doubles * entries
+        let entry = self.entry;
+        let entries = table_len.max(entry.family.fewest_entries());
+        self.blocks(count) * entry.threads as usize * entry.scratch_doubles * entries
     }
 }
 

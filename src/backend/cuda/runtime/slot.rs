@@ -26,9 +26,11 @@ use core::time::Duration;
 use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 
-use super::buffers::{Buffer, Buffers, Results, Sizes};
 #[cfg(all(test, feature = "rsa"))]
-use super::injection::{Injection, Injections};
+use self::tests::injection::Injections;
+#[cfg(all(test, feature = "rsa"))]
+pub(crate) use self::tests::injection::{Injection, InjectionPoint};
+use super::buffers::{Buffer, Buffers, Results, Sizes};
 use super::launch::Work;
 use super::records::HeldRecords;
 

@@ -18,7 +18,7 @@ use rsa::pkcs8::DecodePrivateKey;
 use super::*;
 use crate::backend::cuda::DeviceInfo;
 use crate::backend::cuda::crt::{ChangeInputs, Tampering};
-use crate::backend::cuda::words::{copy_in, copy_out};
+use crate::backend::cuda::feed::{copy_in, copy_out};
 use crate::rsa::batch::{Source, compute_by_class};
 use crate::rsa::key::PublicKey;
 use crate::rsa::private_op::campaign::fault::Kind;
@@ -188,7 +188,7 @@ fn every_family_computes_halves() {
                 let mut by_it = class.halves.iter();
                 by_it.any(|entry| {
                     let runs = cuda.devices().any(|device| entry.runs_on(device));
-                    entry.image.key.family == family && runs
+                    entry.key.family == family && runs
                 })
             };
             let prime_bits = key.bits().div_ceil(128) * 64;

@@ -60,7 +60,7 @@ fn arguments_of_the_three_launches() {
         panic!("scratch is memory");
     };
     let entry = share.halves.entry;
-    let threads = share.halves.blocks(202) * entry.image.threads as usize;
+    let threads = share.halves.blocks(202) * entry.threads as usize;
     assert_eq!(scratch.len(), threads * entry.scratch_doubles * 32);
     let numbers = [736, 768, 5].map(Argument::U32);
     assert_eq!(rest[3..], [count, numbers[0], numbers[1], numbers[2]]);
@@ -139,7 +139,7 @@ fn arguments_of_blinded_launches() {
     assert_eq!(rest[..2], inputs);
     assert_eq!(rest[2..], [records, index, exponent, count, n_bits]);
     // Places for whole blocks.
-    let per_block = share.blind.entry.image.instances_per_block;
+    let per_block = share.blind.entry.instances_per_block;
     let places = 101usize.next_multiple_of(per_block) * 2 * p;
     assert_eq!([factor.len(), base.len()], [places; 2]);
 

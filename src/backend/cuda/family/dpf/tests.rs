@@ -68,8 +68,7 @@ fn arguments_of_exponentiations() {
     let Argument::Words(scratch) = scratch else {
         panic!("scratch is memory");
     };
-    let doubles =
-        share.kernel.blocks(1001) * entry.image.threads as usize * entry.scratch_doubles * 16;
+    let doubles = share.kernel.blocks(1001) * entry.threads as usize * entry.scratch_doubles * 16;
     assert_eq!(scratch.len(), doubles);
     assert_eq!(*rest, [1001, 70, 704, 4].map(Argument::U32));
 }

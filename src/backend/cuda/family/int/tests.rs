@@ -45,7 +45,7 @@ fn forecasts_follow_blocks_and_clock() {
     let few_doubles = device.clone().with_few_doubles();
     let ms = |device: &DeviceInfo, bits, blocks: usize, exponent_bits| {
         let entry = entry(bits);
-        let count = blocks * 100 * entry.image.instances_per_block;
+        let count = blocks * 100 * entry.instances_per_block;
         entry.milliseconds(device, count, exponent_bits)
     };
     assert_eq!(ms(&device, 2048, 4, 2048), ms(&few_doubles, 2048, 4, 2048));
@@ -86,7 +86,7 @@ fn arguments_of_exponentiations() {
         panic!("scratch is memory");
     };
     // A table entry of a thread has 24 limbs of 32 bits.
-    let words = share.kernel.blocks(1001) * entry.image.threads as usize * 12 * 16;
+    let words = share.kernel.blocks(1001) * entry.threads as usize * 12 * 16;
     assert_eq!(scratch.len(), words);
     assert_eq!(*rest, [1001, 70, 704, 4].map(Argument::U32));
 }

@@ -1,5 +1,8 @@
 //! Tests that leftovers in buffers are found. They need a GPU.
 
+#[cfg(feature = "rsa")]
+pub(crate) mod injection;
+
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU64, Ordering};
 

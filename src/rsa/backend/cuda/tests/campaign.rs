@@ -16,8 +16,8 @@ use rand_core::Rng;
 
 use super::*;
 use crate::backend::cuda::crt::Injection;
-use crate::backend::cuda::runtime::injection::InjectionPoint;
 use crate::backend::cuda::runtime::launch::Part;
+use crate::backend::cuda::runtime::slot::InjectionPoint;
 
 /// Enough items for the device to blind them itself, with as many threads of the host.
 const ITEMS: usize = 8192;

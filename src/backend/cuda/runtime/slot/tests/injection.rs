@@ -8,22 +8,22 @@ use alloc::vec::Vec;
 use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaContext, result};
 
-use super::buffers::Addresses;
-use super::launch::{Argument, Part, Work};
+use super::super::super::buffers::Addresses;
+use super::super::super::launch::{Argument, Part, Work};
 
 pub(crate) type Injection = Box<dyn Fn(&InjectionPoint<'_>) + Send>;
 
 /// The points of a chunk: before each launch and after the last.
-pub(super) struct Injections<'a> {
-    pub(super) injection: Option<Injection>,
-    pub(super) context: &'a CudaContext,
-    pub(super) step: usize,
-    pub(super) work: &'a Work<'a>,
-    pub(super) addresses: &'a Addresses,
+pub(in super::super) struct Injections<'a> {
+    pub(in super::super) injection: Option<Injection>,
+    pub(in super::super) context: &'a CudaContext,
+    pub(in super::super) step: usize,
+    pub(in super::super) work: &'a Work<'a>,
+    pub(in super::super) addresses: &'a Addresses,
 }
 
 impl Injections<'_> {
-    pub(super) fn next(&mut self) {
+    pub(in super::super) fn next(&mut self) {
         let Some(injection) = &self.injection else {
             return;
         };
