@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use batch_modexp_core::width::width;
 use batch_modexp_core::{BatchModExp, Error, ModExp};
-use batch_modexp_cpu::Cpu;
+use batch_modexp_cpu::{AnyEngine, Cpu};
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd, Unsigned};
 
@@ -61,6 +61,11 @@ impl Both {
 
     fn cpu(&self) -> &Cpu {
         self.cuda.host()
+    }
+
+    /// The engine of each thread of the processor.
+    fn engine(&self) -> &AnyEngine {
+        self.cpu().parallel().inner()
     }
 
     /// Measures devices and processor for moduli of these widths, and then chooses by the results.
@@ -144,10 +149,7 @@ impl Both {
         let Some(Model { gpu, .. }) = self.model(shape, of_all) else {
             return on(work, Side::Cpu);
         };
-        let engine = self.cpu().parallel().inner();
-        let time =
-            <_ as BatchModExp<BoxedUint>>::relative_time(engine, shape.bits, exponentiations);
-        let cpu = self.seconds(shape, time);
+        let cpu = self.seconds(shape, self.engine(), exponentiations);
         let model = Model { cpu, gpu };
         if self.costs.predict(shape, exponentiations, model) == Side::Cpu {
             return on(work, Side::Cpu);
@@ -217,26 +219,21 @@ impl Both {
             return None;
         }
         let gpu = self.predicted_ms(shape, count)?;
-        let time = <_ as BatchModExp<BoxedUint>>::relative_time(self.cpu(), shape.bits, count);
         // The measured overhead is that of exponentiations; private operations have more.
         let measured = self
             .cuda
             .call_seconds()
             .filter(|_| shape.product_bits.is_none());
         Some(Model {
-            cpu: self.seconds(shape, time),
+            cpu: self.seconds(shape, self.cpu(), count),
             gpu: measured.unwrap_or(CALL_SECONDS) + gpu * 1e-3,
         })
     }
 
-    /// The estimated time on the processor, from a
-    /// [relative time](BatchModExp::relative_time) of its threads or of one of them.
-    fn seconds(&self, shape: Shape, relative_time: u64) -> f64 {
-        let engine = self.cpu().parallel().inner();
-        let at_a_time = <_ as BatchModExp<BoxedUint>>::granularity(engine);
-        let round = <_ as BatchModExp<BoxedUint>>::relative_time(engine, shape.bits, at_a_time);
-        let of_round = self.per_bit(shape.bits) * f64::from(shape.exponent_bits.max(1));
-        of_round * relative_time as f64 / round.max(1) as f64
+    /// The estimated time on all threads of the processor, or on one of them, as `backend` has.
+    fn seconds(&self, shape: Shape, backend: &impl BatchModExp<BoxedUint>, count: usize) -> f64 {
+        let rounds = rounds(self.engine(), backend, shape.bits, count);
+        self.per_bit(shape.bits) * f64::from(shape.exponent_bits.max(1)) * rounds
     }
 
     /// The estimated time on the devices in milliseconds. `None` if they have no kernel.
@@ -262,10 +259,9 @@ impl Both {
     fn per_bit(&self, bits: u32) -> f64 {
         let mut known = self.per_bit.lock().unwrap_or_else(PoisonError::into_inner);
         *known.entry(bits).or_insert_with(|| {
-            let engine = self.cpu().parallel().inner();
-            let count = <_ as BatchModExp<BoxedUint>>::granularity(engine);
-            let exponent_bits = MEASURED_BITS.min(bits);
-            fastest(engine, bits, exponent_bits, count, RUNS) / f64::from(exponent_bits)
+            let (engine, exponent_bits) = (self.engine(), MEASURED_BITS.min(bits));
+            let seconds = fastest(engine, bits, exponent_bits, at_a_time(engine), RUNS);
+            seconds / f64::from(exponent_bits)
         })
     }
 }
@@ -274,13 +270,26 @@ impl Both {
 /// slower. [`Both::model`] then estimates for this batch the time that it took.
 fn per_bit_of_all(cpu: &Cpu, bits: u32) -> f64 {
     let engine = cpu.parallel().inner();
-    let at_a_time = <_ as BatchModExp<BoxedUint>>::granularity(engine);
-    let round = <_ as BatchModExp<BoxedUint>>::relative_time(engine, bits, at_a_time);
-    let count = ROUNDS * at_a_time * cpu.threads();
-    let rounds = <_ as BatchModExp<BoxedUint>>::relative_time(cpu, bits, count);
+    let count = ROUNDS * at_a_time(engine) * cpu.threads();
     let exponent_bits = CALIBRATION_BITS.min(bits);
     let seconds = fastest(cpu, bits, exponent_bits, count, CALIBRATION_RUNS);
-    seconds * round as f64 / rounds.max(1) as f64 / f64::from(exponent_bits)
+    seconds / rounds(engine, cpu, bits, count) / f64::from(exponent_bits)
+}
+
+/// The number of instances that a thread computes at a time.
+fn at_a_time(engine: &impl BatchModExp<BoxedUint>) -> usize {
+    engine.granularity()
+}
+
+/// The estimated time of a batch on `backend`, in rounds of one thread with `engine`.
+fn rounds(
+    engine: &impl BatchModExp<BoxedUint>,
+    backend: &impl BatchModExp<BoxedUint>,
+    bits: u32,
+    count: usize,
+) -> f64 {
+    let round = engine.relative_time(bits, engine.granularity());
+    backend.relative_time(bits, count) as f64 / round.max(1) as f64
 }
 
 /// The shortest time in seconds of a batch whose numbers are all ones.

@@ -3,7 +3,8 @@
 //! The choice depends on public numbers and on the running times of whole batches, which do not
 //! depend on secrets.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
 use std::sync::{Mutex, PoisonError};
 
 /// The side that computes a batch.
@@ -47,13 +48,10 @@ pub(crate) struct Costs(Mutex<BTreeMap<(Shape, u32), Factors>>);
 type Factors = [Factor; 2];
 
 /// Measured time divided by estimated time.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 struct Factor {
-    /// The last measurements, unordered. The first `count` are valid.
-    last: [f64; KEPT],
-    count: usize,
-    /// The index of the next measurement.
-    next: usize,
+    /// The last measurements, up to [`KEPT`].
+    last: VecDeque<f64>,
     /// Whether a call has been made. The first one loads kernels and allocates, and is not counted.
     is_warm: bool,
 }
@@ -89,7 +87,7 @@ impl Costs {
             false => (Side::Gpu, Side::Cpu),
         };
         let is_close = time(slower) <= MAX_TRIAL_RATIO * time(faster);
-        let tries = factors[slower as usize].count;
+        let tries = factors[slower as usize].last.len();
         // A slow first measurement does not end a try.
         if tries < MIN_MEASUREMENTS && (is_close || tries > 0) {
             return slower;
@@ -128,18 +126,15 @@ impl Costs {
 impl Factor {
     /// The median, the lower one of two. `None` before the first measurement.
     fn value(&self) -> Option<f64> {
-        let mut last = self.last;
-        let measured = &mut last[..self.count];
-        let middle = self.count.checked_sub(1)? / 2;
-        let (_, value, _) = measured.select_nth_unstable_by(middle, f64::total_cmp);
-        Some(*value)
+        let mut last: Vec<_> = self.last.iter().copied().collect();
+        last.sort_by(f64::total_cmp);
+        last.get(last.len().checked_sub(1)? / 2).copied()
     }
 
     fn record(&mut self, measured: f64) {
         if self.is_warm {
-            self.last[self.next] = measured;
-            self.next = (self.next + 1) % KEPT;
-            self.count = (self.count + 1).min(KEPT);
+            self.last.truncate(KEPT - 1);
+            self.last.push_front(measured);
         }
         self.is_warm = true;
     }
@@ -166,7 +161,6 @@ fn size_class(count: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec::Vec;
 
     const SHAPE: Shape = Shape {
         kind: "test",

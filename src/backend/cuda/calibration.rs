@@ -42,18 +42,9 @@ use super::runtime::probe::{Costs, DeviceInfo};
 /// the operands are fixed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Calibration {
-    devices: Vec<(Chip, Arc<Costs>)>,
+    /// By [chip].
+    devices: Vec<(String, Arc<Costs>)>,
     pub(crate) processor: Option<ProcessorCosts>,
-}
-
-/// The properties by which devices with different times are told apart.
-#[derive(Clone, Debug, Eq, PartialEq)]
-struct Chip {
-    name: String,
-    compute_capability: (i32, i32),
-    multiprocessors: u32,
-    /// The CUDA version of the driver, which compiles the kernels.
-    cuda_version: i32,
 }
 
 /// Measured times of a backend of the processor.
@@ -84,9 +75,9 @@ impl Cuda {
     /// stay as they were.
     pub fn calibrate(&mut self, widths: &[u32]) -> Result<Calibration, Error> {
         self.devices.check()?;
-        let mut devices = Vec::<(Chip, Arc<Costs>)>::new();
+        let mut devices = Vec::<(String, Arc<Costs>)>::new();
         for device in self.devices.iter().filter(|device| device.lost().is_none()) {
-            let chip = Chip::of(&device.info);
+            let chip = chip(&device.info);
             if devices.iter().all(|(known, _)| *known != chip) {
                 devices.push((chip, Arc::new(measure::costs(self, device, widths)?)));
             }
@@ -136,30 +127,27 @@ impl Cuda {
 impl Calibration {
     /// The measured times for devices like this one.
     fn costs(&self, device: &DeviceInfo) -> Result<Arc<Costs>, CalibrationFault> {
-        let chip = Chip::of(device);
-        let mut known = self.devices.iter();
-        let (_, costs) = known.find(|(known, _)| *known == chip).ok_or_else(|| {
-            let name = chip.name.clone();
-            CalibrationFault::OtherDevice { name }
-        })?;
-        Ok(costs.clone())
+        let chip = chip(device);
+        let found = self.devices.iter().find(|(known, _)| *known == chip);
+        found
+            .map(|(_, costs)| costs.clone())
+            .ok_or_else(|| CalibrationFault::OtherDevice {
+                name: words(device.name()),
+            })
     }
 }
 
-impl Chip {
-    fn of(device: &DeviceInfo) -> Self {
-        Self {
-            // The name as a parsed text has it.
-            name: device
-                .name()
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" "),
-            compute_capability: device.compute_capability(),
-            multiprocessors: device.multiprocessors(),
-            cuda_version: device.cuda_version,
-        }
-    }
+/// The properties by which devices with different times are told apart: compute capability, the CUDA
+/// version of the driver, which compiles the kernels, the number of multiprocessors, and the name.
+fn chip(device: &DeviceInfo) -> String {
+    let (major, minor) = device.compute_capability();
+    let (cuda, count, name) = (device.cuda_version, device.multiprocessors(), device.name());
+    words(&alloc::format!("{major}.{minor} {cuda} {count} {name}"))
+}
+
+/// The words of a text, with a space between them, as a parsed text has them.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A fingerprint of the kernels that are measured, which differs between versions.

@@ -39,7 +39,7 @@ pub(crate) trait Feed<O>: Sync {
         Vec::new()
     }
 
-    /// Makes the numbers of some items, and blinds them if the batch is blinded and `blinds`.
+    /// Makes the numbers of some items, and blinds them if `blinds`.
     fn open(&self, items: Range<usize>, blinds: bool) -> Result<Self::Opened, Self::Error>;
 
     /// The two numbers of an opened item to copy to the device: for exponentiations the base and the

@@ -31,6 +31,8 @@ pub struct CudaFixedBase<U> {
     table: Place<U>,
     /// A zero as wide as the modulus.
     zero: U,
+    exponent_bits: u32,
+    is_signed: bool,
 }
 
 /// The table of the side that computes.
@@ -43,19 +45,13 @@ impl<U> CudaFixedBase<U> {
     /// The length, in bits, of the longest exponents that the table serves.
     #[must_use]
     pub fn exponent_bits(&self) -> u32 {
-        match &self.table {
-            Place::Devices(table) => table.shape.exponent_bits,
-            Place::Host(table) => table.exponent_bits(),
-        }
+        self.exponent_bits
     }
 
     /// Whether exponents are in two's complement: see [`Cuda::signed_fixed_base`].
     #[must_use]
     pub fn is_signed(&self) -> bool {
-        match &self.table {
-            Place::Devices(table) => table.is_signed,
-            Place::Host(table) => table.is_signed(),
-        }
+        self.is_signed
     }
 
     /// Bits in a digit of an exponent. Each digit costs one product.
@@ -110,13 +106,7 @@ impl Cuda {
         exponent_bits: u32,
         max_bytes: usize,
     ) -> Result<CudaFixedBase<U>, Error> {
-        let inputs = Inputs {
-            base,
-            inverse: None,
-            params,
-            exponent_bits,
-        };
-        self.table(&inputs, max_bytes)
+        self.table(base, None, params, exponent_bits, max_bytes)
     }
 
     /// Makes a table for signed exponents, in two's complement of `exponent_bits` bits. `inverse`
@@ -134,13 +124,7 @@ impl Cuda {
         exponent_bits: u32,
         max_bytes: usize,
     ) -> Result<CudaFixedBase<U>, Error> {
-        let inputs = Inputs {
-            base,
-            inverse: Some(inverse),
-            params,
-            exponent_bits,
-        };
-        self.table(&inputs, max_bytes)
+        self.table(base, Some(inverse), params, exponent_bits, max_bytes)
     }
 
     /// Writes `base ^ (exponents[i] mod 2^exponent_bits) mod modulus` to `out[i]`, the canonical
@@ -175,44 +159,41 @@ impl Cuda {
                 return host.batch_fixed_base_exp(on_host, exponents, exponent_bits, out);
             }
         };
-        let table_bits = (table.exponent_bits(), table.is_signed());
-        check_exponents(exponents, exponent_bits, table_bits)
-            .and_then(|()| self.powers(on_devices, &table.zero, exponents, exponent_bits, out))
-            .inspect_err(|_| clear(out))
-    }
-
-    fn powers<U: Unsigned, E: Borrow<U>>(
-        &self,
-        table: &DeviceTable,
-        zero: &U,
-        exponents: &[E],
-        exponent_bits: u32,
-        out: &mut [U],
-    ) -> Result<(), Error> {
-        let entry = table.shape.entry;
-        if !self.devices().any(|device| entry.runs_on(device)) {
-            return Err(Error::TableOfOtherBackend);
-        }
-        let exponents: Vec<_> = exponents.iter().map(|x| x.borrow().as_limbs()).collect();
-        let mut places: Vec<_> = out.iter_mut().map(|out| place(out, zero)).collect();
-        let job = FixedJob {
-            table,
-            exponents: &exponents,
-            exponent_bits,
-            threads: self.host_pool(),
+        let compute = |out: &mut [U]| {
+            check_exponents(
+                exponents,
+                exponent_bits,
+                (table.exponent_bits, table.is_signed),
+            )?;
+            let entry = on_devices.shape.entry;
+            if !self.devices().any(|device| entry.runs_on(device)) {
+                return Err(Error::TableOfOtherBackend);
+            }
+            let exponents: Vec<_> = exponents.iter().map(|x| x.borrow().as_limbs()).collect();
+            let mut places: Vec<_> = out.iter_mut().map(|out| place(out, &table.zero)).collect();
+            let job = FixedJob {
+                table: on_devices,
+                exponents: &exponents,
+                exponent_bits,
+                is_signed: table.is_signed,
+                threads: self.host_pool(),
+            };
+            self.devices.run(&job, &mut places[..])
         };
-        self.devices.run(&job, &mut places[..])
+        compute(out).inspect_err(|_| clear(out))
     }
 
     /// Makes a table on the devices if they have a kernel that takes the modulus, otherwise one of
     /// the host.
     fn table<U: Unsigned + Sync + Send>(
         &self,
-        inputs: &Inputs<'_, U>,
+        base: &U,
+        inverse: Option<&U>,
+        params: &MontyParams<U>,
+        exponent_bits: u32,
         max_bytes: usize,
     ) -> Result<CudaFixedBase<U>, Error> {
-        let (base, params) = (inputs.base, inputs.params);
-        let host = |bits, max_bytes| match inputs.inverse {
+        let host = |bits, max_bytes| match inverse {
             None => self.host.fixed_base(base, params, bits, max_bytes),
             Some(inverse) => self
                 .host
@@ -221,16 +202,26 @@ impl Cuda {
         // The least table of the host also checks the base.
         host(0, usize::MAX)?;
         self.devices.check()?;
-        let zero = U::zero_like(inputs.params.modulus().as_ref());
-        let found = match self.fixed_kernels(width(&zero), inputs.exponent_bits) {
-            Some(kernels) => self.device_table(kernels, inputs, max_bytes)?,
+        let zero = U::zero_like(params.modulus().as_ref());
+        let inputs = Inputs {
+            base,
+            inverse,
+            params,
+            exponent_bits,
+        };
+        let found = match self.fixed_kernels(width(&zero), exponent_bits) {
+            Some(kernels) => self.device_table(kernels, &inputs, max_bytes)?,
             None => None,
         };
-        let table = match found {
-            Some(table) => Place::Devices(table),
-            None => Place::Host(host(inputs.exponent_bits, max_bytes)?),
-        };
-        Ok(CudaFixedBase { table, zero })
+        Ok(CudaFixedBase {
+            table: match found {
+                Some(table) => Place::Devices(table),
+                None => Place::Host(host(exponent_bits, max_bytes)?),
+            },
+            zero,
+            exponent_bits,
+            is_signed: inverse.is_some(),
+        })
     }
 
     /// The kernels for the entries and for the powers, of devices that are not lost.
@@ -280,7 +271,6 @@ impl Cuda {
         shape.arrange(&operands, &mut record);
         Ok(Some(DeviceTable {
             shape,
-            is_signed: inputs.inverse.is_some(),
             record,
             residence: Residence::default(),
         }))

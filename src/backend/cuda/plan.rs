@@ -67,21 +67,16 @@ impl Plan {
         device: &DeviceInfo,
         tuning: Tuning,
     ) -> Option<Self> {
-        let asked = |entry: &&Entry| {
-            let point = tuning.entry_point;
-            point.is_some_and(|point| ptr::eq(point, *entry)) && entry.runs_on(device)
-        };
-        let plan = match family::serving(bits).find(asked) {
-            Some(entry) => Self::with(entry, exponent_bits, count, device),
-            None => {
-                let serving = || family::serving(bits).filter(|entry| entry.runs_on(device));
-                // Computing wider Montgomery parameters costs the host more than such a kernel
-                // saves.
-                let direct = |entry: &&Entry| entry.r2_bits(bits) == bits;
-                Self::fastest(serving().filter(direct), exponent_bits, count, device)
-                    .or_else(|| Self::fastest(serving(), exponent_bits, count, device))?
-            }
-        };
+        let serving = || family::serving(bits);
+        let asked = tuning
+            .entry_point
+            .filter(|point| point.runs_on(device) && serving().any(|entry| ptr::eq(entry, *point)));
+        // Computing wider Montgomery parameters costs the host more than such a kernel saves.
+        let direct = serving().filter(|entry| entry.r2_bits(bits) == bits);
+        let plan = asked
+            .map(|entry| Self::with(entry, exponent_bits, count, device))
+            .or_else(|| Self::fastest(direct, exponent_bits, count, device))
+            .or_else(|| Self::fastest(serving(), exponent_bits, count, device))?;
         Some(Self {
             window: tuning.window.unwrap_or(plan.window),
             ..plan

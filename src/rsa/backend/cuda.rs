@@ -210,8 +210,7 @@ impl<'a, 's> Feed<Items<'s>> for ItemFeed<'a> {
 
     fn open(&self, items: Range<usize>, blinds: bool) -> Result<Self::Opened, Error> {
         let encoded = EncodedItems::new(self.batch.range(items))?;
-        let is_blinded = blinds && self.batch.is_blinded;
-        let blinded = is_blinded.then(|| encoded.blind(self.engine.0));
+        let blinded = blinds.then(|| encoded.blind(self.engine.0));
         Ok((encoded, blinded))
     }
 

@@ -138,7 +138,8 @@ impl Measurement<'_> {
         let started = Instant::now();
         let job = PowerJob::new(self.cuda, exponent_bits, tuning, &batch[..]);
         self.device.take_timing();
-        self.cuda.devices.run_on(self.device, &job, &mut out[..])?;
+        let devices = [(self.device, 1.0)];
+        self.cuda.devices.run_on(&devices, &job, &mut out[..])?;
         let kernel = self.device.take_timing().kernel;
         Ok([kernel, started.elapsed().saturating_sub(kernel)])
     }

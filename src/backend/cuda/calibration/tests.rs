@@ -46,16 +46,13 @@ impl Cases {
         }
     }
 
-    fn chip(&mut self) -> Chip {
-        let words: Vec<_> = (0..self.below(5))
+    fn chip(&mut self, number: usize) -> String {
+        let name: Vec<_> = (0..self.below(5))
             .map(|_| self.word(12, b'!', b'~'))
             .collect();
-        Chip {
-            name: words.join(" "),
-            compute_capability: (self.below(20) as i32, self.below(10) as i32),
-            multiprocessors: self.below(1000) as u32,
-            cuda_version: self.below(20_000) as i32,
-        }
+        let (capability, cuda) = (self.below(200) as f64 / 10.0, self.below(20_000));
+        let name = name.join(" ");
+        words(&alloc::format!("{capability:.1} {cuda} {number} {name}"))
     }
 
     /// Costs of some of the kernels.
@@ -76,15 +73,10 @@ impl Cases {
     }
 
     fn calibration(&mut self) -> Calibration {
-        let devices = 1 + self.below(3) as u32;
+        let devices = 1 + self.below(3);
         Calibration {
             devices: (0..devices)
-                .map(|i| {
-                    let mut chip = self.chip();
-                    // Makes all chips different.
-                    chip.multiprocessors = 10 * chip.multiprocessors + i;
-                    (chip, Arc::new(self.costs()))
-                })
+                .map(|number| (self.chip(number), Arc::new(self.costs())))
                 .collect(),
             processor: self.option(|cases| ProcessorCosts {
                 backend: cases.word(8, b'a', b'z'),
@@ -165,7 +157,7 @@ fn sample() -> Calibration {
         ..Costs::default()
     };
     Calibration {
-        devices: Vec::from([(Chip::of(&device), Arc::new(costs))]),
+        devices: Vec::from([(chip(&device), Arc::new(costs))]),
         processor: None,
     }
 }

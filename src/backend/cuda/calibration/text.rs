@@ -28,7 +28,7 @@ use batch_modexp_core::CalibrationFault;
 
 use super::super::family;
 use super::super::runtime::probe::BlockTimes;
-use super::{Calibration, Chip, ProcessorCosts, kernel_set};
+use super::{Calibration, ProcessorCosts, kernel_set};
 
 /// The first line, with the version of the format.
 const HEAD: &str = "batch-modexp calibration 1\n";
@@ -91,13 +91,7 @@ impl Calibration {
     fn write_lines(&self, text: &mut String) -> fmt::Result {
         writeln!(text, "{HEAD}kernels {:016x}", kernel_set())?;
         for (chip, costs) in &self.devices {
-            let (major, minor) = chip.compute_capability;
-            let (cuda, count) = (chip.cuda_version, chip.multiprocessors);
-            write!(text, "device {major}.{minor} {cuda} {count}")?;
-            // The name may be empty.
-            let mut name = chip.name.split_whitespace();
-            name.try_for_each(|word| write!(text, " {word}"))?;
-            writeln!(text)?;
+            writeln!(text, "device {chip}")?;
             if let Some(call) = costs.call_ns {
                 writeln!(text, "call {call}")?;
             }
@@ -124,21 +118,8 @@ impl Calibration {
         // The times have no other owner before the text is read.
         let costs = last.and_then(|(_, costs)| Arc::get_mut(costs));
         match words {
-            [
-                "device",
-                capability,
-                cuda_version,
-                multiprocessors,
-                name @ ..,
-            ] => {
-                let (major, minor) = capability.split_once('.')?;
-                let chip = Chip {
-                    compute_capability: (major.parse().ok()?, minor.parse().ok()?),
-                    cuda_version: cuda_version.parse().ok()?,
-                    multiprocessors: multiprocessors.parse().ok()?,
-                    name: name.join(" "),
-                };
-                self.devices.push((chip, Arc::default()));
+            ["device", _capability, _cuda_version, _multiprocessors, ..] => {
+                self.devices.push((words[1..].join(" "), Arc::default()));
             }
             ["call", call] => costs?.call_ns = Some(time(call)?),
             ["kernel", family, bits, variant, alone, shared] => {

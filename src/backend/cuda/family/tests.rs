@@ -4,7 +4,6 @@
 #[cfg(feature = "rsa")]
 use super::super::crt::CrtClass;
 use super::super::plan::{Plan, Tuning};
-use super::super::runtime::module::Kernel;
 use super::*;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -140,7 +139,7 @@ fn widths_round_up_to_a_class() {
     assert_eq!(class(6145), Some(8192));
     assert_eq!(class(8193), None);
     assert_eq!(MAX_BITS, 8192);
-    assert_eq!(widths().last(), Some(&8192));
+    assert_eq!(widths().last(), Some(&MAX_BITS));
 }
 
 /// Montgomery parameters of every width above the narrowest class's minimum can be used directly.
@@ -164,15 +163,4 @@ fn chips_with_little_shared_memory_take_what_fits() {
         let plan = Plan::new(bits, bits, 1_000_000, &device, Tuning::default());
         assert!(plan.is_some(), "{bits}");
     }
-}
-
-#[test]
-fn blocks_share_the_work_evenly() {
-    let entry = all().find(|entry| entry.instances_per_block == 64);
-    let kernel = Kernel::imaginary(entry.unwrap());
-    assert_eq!(kernel.blocks(1), 1);
-    assert_eq!(kernel.blocks(64 * 132), 132);
-    // Two rounds of 67 blocks, rather than one round of 132 and another of a single block.
-    assert_eq!(kernel.blocks(64 * 133), 67);
-    assert_eq!(kernel.blocks(0), 0);
 }

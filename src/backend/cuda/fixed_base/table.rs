@@ -90,7 +90,6 @@ impl TableShape {
 /// A table for the devices.
 pub(super) struct DeviceTable {
     pub(super) shape: TableShape,
-    pub(super) is_signed: bool,
     /// The modulus and the rows, which devices keep.
     pub(super) record: Secret<Vec<u64>>,
     pub(super) residence: Residence,
@@ -168,6 +167,7 @@ pub(super) struct FixedJob<'a> {
     pub(super) table: &'a DeviceTable,
     pub(super) exponents: &'a [&'a [Limb]],
     pub(super) exponent_bits: u32,
+    pub(super) is_signed: bool,
     pub(super) threads: HostPool<'a>,
 }
 
@@ -265,7 +265,7 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
             index,
             exponent_bits: self.exponent_bits,
             flipped: match self.exponent_bits.checked_sub(1) {
-                Some(top) if self.table.is_signed => 1 << (top % WINDOW_BITS),
+                Some(top) if self.is_signed => 1 << (top % WINDOW_BITS),
                 _ => 0,
             },
         };

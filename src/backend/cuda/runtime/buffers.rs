@@ -182,14 +182,7 @@ impl Sizes {
 }
 
 /// The addresses of a chunk's buffers on the device, in the order of [`Buffer`].
-pub(super) struct Addresses(pub(super) [CUdeviceptr; Buffer::COUNT]);
-
-impl Addresses {
-    /// The address of a buffer.
-    pub(super) fn of(&self, buffer: Buffer) -> CUdeviceptr {
-        self.0[buffer as usize]
-    }
-}
+pub(super) type Addresses = [CUdeviceptr; Buffer::COUNT];
 
 /// The buffers of a slot. Between calls they hold only zeros.
 pub(super) struct Buffers {
@@ -269,7 +262,7 @@ impl Buffers {
     /// The addresses on the device for a chunk of these sizes.
     pub(super) fn for_device(&mut self, sizes: Sizes) -> Addresses {
         self.used_on_device = self.used_on_device.max(sizes);
-        Addresses(self.device.each_ref().map(DeviceWords::address))
+        self.device.each_ref().map(DeviceWords::address)
     }
 
     /// The first words of the host's inputs, for writing.

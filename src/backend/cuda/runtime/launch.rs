@@ -33,17 +33,12 @@ impl Part {
 
     /// The address of the first word on the device.
     pub(super) fn address(self, addresses: &Addresses) -> CUdeviceptr {
-        addresses.of(self.buffer) + (self.start * size_of::<u64>()) as CUdeviceptr
+        addresses[self.buffer as usize] + (self.start * size_of::<u64>()) as CUdeviceptr
     }
 
     /// Whether the host writes this part.
     fn is_input(self) -> bool {
         self.buffer == Buffer::Input
-    }
-
-    #[cfg(all(test, feature = "rsa"))]
-    pub(super) fn is_scratch(self) -> bool {
-        self.buffer == Buffer::Scratch
     }
 }
 
@@ -282,11 +277,6 @@ impl Launch<'_> {
     pub(super) fn is_short(&self) -> bool {
         self.kernel.entry.operation.is_short()
     }
-
-    #[cfg(test)]
-    pub(crate) fn arguments(&self) -> &[Argument] {
-        &self.arguments
-    }
 }
 
 /// Panics unless the first `count` of the indices in `words`, two in each, are less than `below`.
@@ -310,6 +300,19 @@ mod tests {
     use super::*;
     use core::panic::AssertUnwindSafe;
     use std::panic::catch_unwind;
+
+    impl Part {
+        /// Whether this is a kernel's own workspace.
+        pub(in crate::backend::cuda) fn is_scratch(self) -> bool {
+            self.buffer == Buffer::Scratch
+        }
+    }
+
+    impl Launch<'_> {
+        pub(crate) fn arguments(&self) -> &[Argument] {
+            &self.arguments
+        }
+    }
 
     #[test]
     fn parts_follow_each_other_aligned() {

@@ -176,14 +176,4 @@ impl Kernel {
 }
 
 #[cfg(test)]
-impl Kernel {
-    /// A kernel of no device, to look at its launches.
-    pub(crate) fn imaginary(entry: &'static Entry) -> Self {
-        Self {
-            entry,
-            resident_blocks: 132,
-            function: core::ptr::null_mut(),
-            module: Weak::new(),
-        }
-    }
-}
+mod tests;

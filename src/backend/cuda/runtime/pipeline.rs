@@ -139,7 +139,7 @@ impl Devices {
     ) -> Result<(), J::Error> {
         let forecast = |device: &&Device, count| job.forecast(&device.info, count);
         let devices = with_times(self.iter(), output.len(), forecast);
-        self.run_with(job, &devices, output)
+        self.run_on(&devices, job, output)
     }
 
     /// The estimated time in milliseconds for a job of `count` instances on the devices in use.
@@ -153,21 +153,12 @@ impl Devices {
         together(&with_times(self.in_use(), count, forecast))
     }
 
-    /// Runs a job on only one of the devices, which must have a kernel for it.
+    /// Runs a job on these devices, all with a kernel for it, each with a share in inverse proportion
+    /// to its time.
     pub(crate) fn run_on<O: Destination, J: Job<O>>(
         &self,
-        device: &Device,
-        job: &J,
-        output: O,
-    ) -> Result<(), J::Error> {
-        self.run_with(job, &[(device, 1.0)], output)
-    }
-
-    /// Runs a job on these devices, each with a share in inverse proportion to its time.
-    fn run_with<O: Destination, J: Job<O>>(
-        &self,
-        job: &J,
         devices: &[(&Device, f64)],
+        job: &J,
         output: O,
     ) -> Result<(), J::Error> {
         self.check()?;

@@ -149,17 +149,11 @@ impl Slot {
         // the slot is busy: until `finish` has waited for the results, or `abandon` for all
         // streams. Before that only `wipe_input` writes to the inputs, once they are copied.
         unsafe {
-            let inputs = addresses.of(Buffer::Input);
+            let inputs = addresses[Buffer::Input as usize];
             result::memcpy_htod_async(inputs, input, stream.cu_stream())?;
         }
         #[cfg(all(test, feature = "rsa"))]
-        let mut injections = Injections {
-            injection: self.injection.take(),
-            context: &self.context,
-            step: 0,
-            work,
-            addresses: &addresses,
-        };
+        let mut injections = Injections::new(self.injection.take(), work, &addresses, stream);
         self.kernel_start.record(stream)?;
         let runs = launches.chunk_by(|a, b| a.is_short() == b.is_short());
         for run in runs {
@@ -189,7 +183,7 @@ impl Slot {
         let output = buffers.outputs_mut(sizes.of(Buffer::Output));
         // SAFETY: as above.
         unsafe {
-            let outputs = addresses.of(Buffer::Output);
+            let outputs = addresses[Buffer::Output as usize];
             result::memcpy_dtoh_async(output, outputs, stream.cu_stream())?;
         }
         self.output_there.record(stream)?;

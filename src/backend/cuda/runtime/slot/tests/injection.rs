@@ -2,11 +2,12 @@
 #![allow(unsafe_code)]
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use cudarc::driver::sys::CUdeviceptr;
-use cudarc::driver::{CudaContext, result};
+use cudarc::driver::{CudaContext, CudaStream, result};
 
 use super::super::super::buffers::Addresses;
 use super::super::super::launch::{Argument, Part, Work};
@@ -15,14 +16,29 @@ pub(crate) type Injection = Box<dyn Fn(&InjectionPoint<'_>) + Send>;
 
 /// The points of a chunk: before each launch and after the last.
 pub(in super::super) struct Injections<'a> {
-    pub(in super::super) injection: Option<Injection>,
-    pub(in super::super) context: &'a CudaContext,
-    pub(in super::super) step: usize,
-    pub(in super::super) work: &'a Work<'a>,
-    pub(in super::super) addresses: &'a Addresses,
+    injection: Option<Injection>,
+    context: Arc<CudaContext>,
+    step: usize,
+    work: &'a Work<'a>,
+    addresses: &'a Addresses,
 }
 
-impl Injections<'_> {
+impl<'a> Injections<'a> {
+    pub(in super::super) fn new(
+        injection: Option<Injection>,
+        work: &'a Work<'a>,
+        addresses: &'a Addresses,
+        stream: &CudaStream,
+    ) -> Self {
+        Self {
+            injection,
+            context: stream.context().clone(),
+            step: 0,
+            work,
+            addresses,
+        }
+    }
+
     pub(in super::super) fn next(&mut self) {
         let Some(injection) = &self.injection else {
             return;
