@@ -27,7 +27,6 @@ pub(crate) mod family;
 pub(crate) mod feed;
 mod fixed_base;
 mod modexp;
-pub(crate) mod plan;
 pub(crate) mod powers;
 pub(crate) mod runtime;
 
@@ -40,17 +39,17 @@ use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul};
 use batch_modexp_cpu::Cpu;
 use crypto_bigint::Unsigned;
 
-use self::family::Entry;
+use self::family::{Entry, Plan};
 use self::feed::HostPool;
 use self::runtime::device::Device;
 use self::runtime::pipeline::Devices;
 
 pub use self::calibration::Calibration;
 pub(crate) use self::calibration::ProcessorCosts;
-pub use self::family::{Entry as EntryPoint, serving as entry_points, widths};
+pub use self::family::{
+    Entry as EntryPoint, Tuning, fastest_entry_point, serving as entry_points, widths,
+};
 pub use self::fixed_base::CudaFixedBase;
-use self::plan::Plan;
-pub use self::plan::{Tuning, fastest_entry_point};
 pub use self::runtime::device::Timing;
 pub use self::runtime::probe::DeviceInfo;
 #[cfg(feature = "rsa")]

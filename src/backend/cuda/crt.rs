@@ -22,9 +22,8 @@ use cudarc::driver::DriverError;
 #[cfg(test)]
 pub(crate) use self::tests::{ChangeInputs, Injection, Tampering};
 use super::Cuda;
-use super::family::{self, Entry, Operation};
+use super::family::{self, Entry, Operation, Plan};
 use super::feed::{Feed, Feeding, copy_in, copy_out, write_indices};
-use super::plan::Plan;
 use super::runtime::device::Call;
 use super::runtime::launch::{Argument, Work, places};
 use super::runtime::lock;

@@ -16,9 +16,8 @@ use crypto_bigint::modular::MontyParams;
 
 use self::table::{DeviceTable, ENTRIES, Entries, FixedJob, Inputs, TableShape, WINDOW_BITS};
 use super::Cuda;
-use super::family::{self, Entry, Operation};
+use super::family::{self, Entry, Operation, Tuning};
 use super::feed::copy_in;
-use super::plan::Tuning;
 use super::powers::PowerJob;
 use super::runtime::records::Residence;
 

@@ -17,8 +17,8 @@ use batch_modexp_core::{BatchModExp, Error, ModExp, gathered};
 use crypto_bigint::{Limb, Unsigned};
 
 use super::Cuda;
+use super::family::Tuning;
 use super::feed::Feed;
-use super::plan::Tuning;
 
 /// Instances that a thread checks at a time.
 const CHECKED_AT_A_TIME: usize = 512;

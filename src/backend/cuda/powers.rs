@@ -19,9 +19,8 @@ use batch_modexp_cpu::AnyEngine;
 use crypto_bigint::Limb;
 
 use super::Cuda;
-use super::family::{Entry, Operation};
+use super::family::{Entry, Operation, Plan, Tuning};
 use super::feed::{Feed, Feeding, HostPool, LIMBS_PER_WORD, NonTemporal, copy_out, write_indices};
-use super::plan::{Plan, Tuning};
 use super::runtime::device::Call;
 use super::runtime::launch::{Argument, Work, places};
 use super::runtime::lock;

@@ -12,8 +12,7 @@ use batch_modexp_core::{Error, ModExp};
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Limb, Odd};
 
-use super::super::family::{self, Entry};
-use super::super::plan::Tuning;
+use super::super::family::{self, Entry, Tuning};
 use super::super::powers::PowerJob;
 use super::super::runtime::device::Device;
 use super::super::runtime::probe::{BlockTimes, Costs};
@@ -68,7 +67,7 @@ pub(super) fn costs(cuda: &Cuda, device: &Device, widths: &[u32]) -> Result<Cost
     }
     calls.sort_unstable();
     let median = calls.get(calls.len() / 2);
-    costs.call_ns = median.map(|call| nanoseconds(call).max(1));
+    costs.call_ns = median.map(|call| (call.as_nanos() as u64).max(1));
     Ok(costs)
 }
 
@@ -95,7 +94,7 @@ impl Measurement<'_> {
         let (of_long, _) = self.fastest(long)?;
         let each = (of_long - of_short).max(0.0) / f64::from(long - FEWEST_DIGITS);
         let whole = of_long + each * f64::from(all - long);
-        Ok((nanoseconds(&Duration::from_secs_f64(whole)), besides))
+        Ok(((whole * 1e9) as u64, besides))
     }
 
     /// The shortest times of the kernel, in seconds, and of a call besides.
@@ -178,10 +177,6 @@ impl Operands {
         };
         vec![instance; count]
     }
-}
-
-fn nanoseconds(time: &Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Tests of the parent module: the tables against the files, and against the expectations of the
 //! host.
 
+mod choice;
+
 #[cfg(feature = "rsa")]
 use super::super::crt::CrtClass;
-use super::super::plan::{Plan, Tuning};
 use super::*;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;

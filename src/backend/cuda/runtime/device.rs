@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::marker::PhantomData;
 use core::mem;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use core::time::Duration;
@@ -167,16 +168,13 @@ pub(crate) struct Call<'a> {
 impl<'a> Call<'a> {
     /// The records of one kind that stay on the device.
     pub(crate) fn table(&self, kind: RecordKind) -> TableInUse<'_> {
+        let Device { context, calls, .. } = self.device;
         let mut records = lock(&self.device.records);
-        let new = || {
-            Arc::new(RecordTable::new(
-                &self.device.context,
-                &self.device.calls,
-                kind,
-            ))
-        };
-        let table = records.entry(kind).or_insert_with(new).clone();
-        TableInUse::new(table, self)
+        let new = || Arc::new(RecordTable::new(context, calls, kind));
+        TableInUse {
+            table: records.entry(kind).or_insert_with(new).clone(),
+            call: PhantomData,
+        }
     }
 
     /// Takes slots for `chunks` chunks at a time, at most [`SLOTS_OF_CALL`]. Waits for earlier

@@ -242,12 +242,8 @@ pub(super) fn run_share<O: Destination, J: Job<O>>(
             })
         }
     };
-    let is_full = matches!(
-        result,
-        Err(Stop::Device(DriverError(
-            CUresult::CUDA_ERROR_OUT_OF_MEMORY
-        )))
-    );
+    let full = DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY);
+    let is_full = matches!(&result, Err(Stop::Device(error)) if *error == full);
     in_use.slots.iter_mut().for_each(Slot::abandon);
     if is_full {
         in_use.release();

@@ -119,19 +119,11 @@ impl Drop for ResidentRecord {
 
 /// A table of a device, in use by a call there.
 pub(crate) struct TableInUse<'a> {
-    table: Arc<RecordTable>,
-    _call: PhantomData<&'a ()>,
+    pub(super) table: Arc<RecordTable>,
+    pub(super) call: PhantomData<&'a ()>,
 }
 
-impl<'a> TableInUse<'a> {
-    /// Makes the handle for a table on the device of `call`, for as long as the call is borrowed.
-    pub(super) fn new<C>(table: Arc<RecordTable>, _call: &'a C) -> Self {
-        Self {
-            table,
-            _call: PhantomData,
-        }
-    }
-
+impl TableInUse<'_> {
     /// The index of the owner's record in this table. If there is none, a record is added, and
     /// `write` writes all its words.
     pub(crate) fn index_of(

@@ -1,12 +1,11 @@
-//! Tests of the parent module.
+//! Tests of the choice of kernels.
 
 use alloc::vec::Vec;
 
-#[cfg(feature = "rsa")]
-use super::super::crt::CrtClass;
-use super::super::family::serving as entry_points;
-use super::super::runtime::probe::{BlockTimes, Costs};
 use super::*;
+#[cfg(feature = "rsa")]
+use crate::backend::cuda::crt::CrtClass;
+use crate::backend::cuda::runtime::probe::{BlockTimes, Costs};
 
 fn planned(bits: u32, count: usize, device: &DeviceInfo) -> Option<Plan> {
     Plan::new(bits, bits, count, device, Tuning::default())
@@ -62,7 +61,7 @@ fn families_are_chosen_by_what_was_measured() {
     let game = game.with_few_doubles();
     for chip in [(7, 5), (8, 6), (8, 9), (12, 0)] {
         let game = game.clone().with_compute_capability(chip);
-        for bits in family::widths() {
+        for bits in widths() {
             assert_eq!(family(bits, bits, 1_000_000, &game), "int", "{bits}");
         }
     }
@@ -75,7 +74,7 @@ fn families_are_chosen_by_what_was_measured() {
 #[test]
 fn an_h200_changes_kernels_where_it_was_measured() {
     let device = DeviceInfo::imaginary(132, 227 << 10).with_compute_capability((7, 0));
-    for bits in family::widths() {
+    for bits in widths() {
         for exponent_bits in [17, bits] {
             let at = |count: usize| {
                 let tuning = Tuning::default();
@@ -88,7 +87,7 @@ fn an_h200_changes_kernels_where_it_was_measured() {
                     let blocks = count.div_ceil(132).div_ceil(entry.instances_per_block);
                     times.alone_ns.max(blocks as u64 * times.shared_ns)
                 };
-                let best = family::serving(bits)
+                let best = serving(bits)
                     .filter(|entry| entry.runs_on(&device))
                     .map(time)
                     .min()
@@ -102,7 +101,7 @@ fn an_h200_changes_kernels_where_it_was_measured() {
 #[test]
 fn a_tuned_entry_point_must_serve_the_width() {
     let device = DeviceInfo::imaginary(100, 227 << 10);
-    for asked in entry_points(4096) {
+    for asked in serving(4096) {
         let tuning = Tuning {
             entry_point: Some(asked),
             ..Tuning::default()
@@ -134,7 +133,7 @@ fn forecasts_follow_the_work() {
     };
     assert!(ms(1024, 1_000_000, &device) > 1.9 * ms(1024, 500_000, &device));
     assert!(ms(2048, 100_000, &device) > 6.0 * ms(1024, 100_000, &device));
-    let dpf = entry_points(1024).find(|point| point.family() == "dpf");
+    let dpf = serving(1024).find(|point| point.family() == "dpf");
     let ms = |device: &DeviceInfo| {
         let tuning = Tuning {
             entry_point: dpf,
@@ -176,7 +175,7 @@ fn the_kernel_for_halves_follows_the_count() {
 
 /// A device on which kernels take `times`, in nanoseconds: a block alone, and one of many.
 fn measured(device: &DeviceInfo, times: impl Fn(&Entry) -> Option<(u64, u64)>) -> DeviceInfo {
-    let times = family::exponentiating().filter_map(|entry| {
+    let times = exponentiating().filter_map(|entry| {
         let (alone_ns, shared_ns) = times(entry)?;
         let times = BlockTimes {
             alone_ns,
@@ -213,8 +212,8 @@ fn measured_times_decide() {
                 let per_block = entry.instances_per_block as u64;
                 Some((ns * u64::from(entry.bits), ns * per_block))
             });
-            for bits in family::widths() {
-                let mut serving = family::serving(bits);
+            for bits in widths() {
+                let mut serving = serving(bits);
                 let serves = |entry: &Entry| {
                     let is_direct = entry.r2_bits(bits) == bits;
                     entry.key.family == fastest && entry.runs_on(&device) && is_direct
@@ -242,7 +241,7 @@ fn forecasts_follow_what_was_measured() {
         let (alone, shared) = predicted(entry, &device);
         Some((2 * alone, 2 * shared))
     });
-    for bits in family::widths() {
+    for bits in widths() {
         for exponent_bits in [17, bits] {
             let forecasts = |device: &DeviceInfo| -> Vec<_> {
                 counts()
@@ -268,8 +267,8 @@ fn forecasts_follow_what_was_measured() {
 #[test]
 fn slower_kernels_are_not_chosen_more_often() {
     let device = DeviceInfo::imaginary(132, 227 << 10);
-    for bits in family::widths() {
-        for slowed in family::serving(bits) {
+    for bits in widths() {
+        for slowed in serving(bits) {
             let chosen = |percent: u64| {
                 let device = measured(&device, |entry| {
                     let (alone, shared) = predicted(entry, &device);
@@ -338,6 +337,6 @@ fn entry_points_say_what_they_are_chosen_by() {
     }
     assert!(fastest_entry_point(&device, 8193, 17, 1).is_none());
     let old = device.with_compute_capability((7, 0));
-    let rns = entry_points(1024).find(|point| point.family() == "rns");
+    let rns = serving(1024).find(|point| point.family() == "rns");
     assert_eq!(rns.unwrap().forecast(&old, 1), None);
 }
