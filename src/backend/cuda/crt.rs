@@ -257,7 +257,7 @@ pub(crate) struct CrtBatch<'a, F> {
 }
 
 /// The kernels and key records with which a device computes its share.
-pub(crate) struct Share {
+pub(crate) struct Prepared {
     halves: Kernel,
     recombine: Kernel,
     join: Kernel,
@@ -273,7 +273,7 @@ pub(crate) struct Share {
 }
 
 impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
-    type Share = Share;
+    type Prepared = Prepared;
     type Chunk = Vec<F::Opened>;
     type Error = F::Error;
 
@@ -282,7 +282,7 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         Some(plan.milliseconds)
     }
 
-    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<(Share, ChunkLens), F::Error> {
+    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<(Prepared, ChunkLens), F::Error> {
         let (device, class) = (call.device, &self.class);
         let plan = class.plan(self.shape.exponent_bits, count, &device.info);
         let plan = plan.expect("a device with a share has a kernel");
@@ -308,7 +308,7 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
             false => ChunkLens::halves(resident, per_block),
         };
         let sharing = call.calls * self.cuda.devices.in_use().count();
-        let share = Share {
+        let prepared = Prepared {
             halves,
             recombine: device.kernel(class.recombine)?,
             join: device.kernel(class.join)?,
@@ -319,22 +319,22 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
             key_indices,
             blinded_by_host: BLINDED_BY_A_THREAD * self.feed.threads.count() / sharing,
         };
-        Ok((share, lens))
+        Ok((prepared, lens))
     }
 
     fn submit(
         &self,
-        share: &Share,
+        prepared: &Prepared,
         chunk: &Range<usize>,
         slot: &mut Slot,
         submitting: &Mutex<()>,
     ) -> Result<Self::Chunk, Stop<F::Error>> {
         let operands = match self.feed.feed.is_blinded() {
             false => Operands::Same,
-            true if chunk.len() <= share.blinded_by_host => Operands::Given,
+            true if chunk.len() <= prepared.blinded_by_host => Operands::Given,
             true => Operands::Blinded,
         };
-        let work = share.work(chunk.len(), operands);
+        let work = prepared.work(chunk.len(), operands);
         #[cfg(test)]
         if let Some(injection) = self.tampering.injection.cloned() {
             let chunk = chunk.clone();
@@ -343,12 +343,19 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
             }));
         }
         let blinds = operands == Operands::Given;
-        let write_indices = |input: &mut [u64]| self.write_indices(share, chunk, &work, input);
+        let write_indices = |input: &mut [u64]| self.write_indices(prepared, chunk, &work, input);
         let _alone = lock(submitting);
         self.feed.submit(chunk, blinds, &work, slot, write_indices)
     }
 
-    fn take(&self, _: &Share, parts: Self::Chunk, _: &Range<usize>, words: &mut [u64], output: O) {
+    fn take(
+        &self,
+        _: &Prepared,
+        parts: Self::Chunk,
+        _: &Range<usize>,
+        words: &mut [u64],
+        output: O,
+    ) {
         let read = |_, _: [&_; 2], words: &_, result: &mut _| copy_out(words, result);
         self.feed.take(parts, words, output, read);
     }
@@ -403,9 +410,15 @@ impl<'a, F> CrtBatch<'a, F> {
     }
 
     /// Writes the key indices of a chunk.
-    fn write_indices(&self, share: &Share, chunk: &Range<usize>, work: &Work, input: &mut [u64]) {
+    fn write_indices(
+        &self,
+        prepared: &Prepared,
+        chunk: &Range<usize>,
+        work: &Work,
+        input: &mut [u64],
+    ) {
         let [indices] = places(input, [work.indices]);
-        let runs = &share.key_indices;
+        let runs = &prepared.key_indices;
         let mut runs = runs[runs.partition_point(|run| run.0 <= chunk.start)..]
             .iter()
             .peekable();
@@ -421,7 +434,7 @@ impl<'a, F> CrtBatch<'a, F> {
     }
 }
 
-impl Share {
+impl Prepared {
     /// Lays out a chunk of `count` items in memory, and makes its launches.
     fn work(&self, count: usize, operands: Operands) -> Work<'_> {
         self.check();

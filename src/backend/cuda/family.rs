@@ -389,14 +389,15 @@ impl Plan {
         device: &DeviceInfo,
         tuning: Tuning,
     ) -> Option<Self> {
-        let asked = tuning.entry_point.filter(|point| {
-            point.runs_on(device) && serving(bits).any(|entry| ptr::eq(entry, *point))
-        });
+        let asked = |entry: &&Entry| {
+            tuning
+                .entry_point
+                .is_some_and(|point| ptr::eq(point, *entry))
+        };
         // Computing wider Montgomery parameters costs the host more than such a kernel saves.
-        let direct = serving(bits).filter(|entry| entry.r2_bits(bits) == bits);
-        let plan = asked
-            .map(|entry| Self::with(entry, exponent_bits, count, device))
-            .or_else(|| Self::fastest(direct, exponent_bits, count, device))
+        let direct = |entry: &&Entry| entry.r2_bits(bits) == bits;
+        let plan = Self::fastest(serving(bits).filter(asked), exponent_bits, count, device)
+            .or_else(|| Self::fastest(serving(bits).filter(direct), exponent_bits, count, device))
             .or_else(|| Self::fastest(serving(bits), exponent_bits, count, device))?;
         Some(Self {
             window: tuning.window.unwrap_or(plan.window),
@@ -413,16 +414,12 @@ impl Plan {
     ) -> Option<Self> {
         entries
             .filter(|entry| entry.runs_on(device))
-            .map(|entry| Self::with(entry, exponent_bits, count, device))
+            .map(|entry| Self {
+                entry,
+                window: entry.family.best_window(exponent_bits),
+                milliseconds: entry.milliseconds(device, count, exponent_bits),
+            })
             .min_by(|a, b| a.milliseconds.total_cmp(&b.milliseconds))
-    }
-
-    fn with(entry: &'static Entry, exponent_bits: u32, count: usize, device: &DeviceInfo) -> Self {
-        Self {
-            entry,
-            window: entry.family.best_window(exponent_bits),
-            milliseconds: entry.milliseconds(device, count, exponent_bits),
-        }
     }
 }
 

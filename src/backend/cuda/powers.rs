@@ -71,7 +71,7 @@ pub(super) struct PowerJob<'a, F: ?Sized> {
 
 /// The kernel with which a device computes its share, and the public properties of all its chunks.
 #[derive(Clone)]
-pub(super) struct Share {
+pub(super) struct Prepared {
     pub(super) kernel: Kernel,
     /// The length of the exponents in bits, at most the width of the kernel.
     pub(super) exponent_bits: u32,
@@ -80,7 +80,7 @@ pub(super) struct Share {
     pub(super) window: Window,
 }
 
-impl Share {
+impl Prepared {
     /// Lays out a chunk of `count` exponentiations or table entries, modulo `moduli` different
     /// numbers, and makes its launch.
     pub(super) fn work(&self, count: usize, moduli: usize) -> Work<'_> {
@@ -179,7 +179,7 @@ impl<'a, F: ?Sized> PowerJob<'a, F> {
 }
 
 impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
-    type Share = Share;
+    type Prepared = Prepared;
     type Chunk = Vec<F::Opened>;
     type Error = F::Error;
 
@@ -188,7 +188,7 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
     }
 
     /// A chunk fills half of the device.
-    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<(Share, ChunkLens), F::Error> {
+    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<(Prepared, ChunkLens), F::Error> {
         let plan = self.plan(&call.device.info, count);
         let plan = plan.expect("a device with a share has a kernel");
         let kernel = call.device.kernel(plan.entry)?;
@@ -197,25 +197,25 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
         if self.tuning.single_launch {
             lens.most = count;
         }
-        let share = Share {
+        let prepared = Prepared {
             kernel,
             exponent_bits: self.exponent_bits,
             r2_bits: plan.entry.r2_bits(self.bits),
             window: plan.window,
         };
-        Ok((share, lens))
+        Ok((prepared, lens))
     }
 
     fn submit(
         &self,
-        share: &Share,
+        prepared: &Prepared,
         chunk: &Range<usize>,
         slot: &mut Slot,
         submitting: &Mutex<()>,
     ) -> Result<Self::Chunk, Stop<F::Error>> {
-        let entry = share.kernel.entry;
+        let entry = prepared.kernel.entry;
         let moduli = self.feed.feed.moduli(chunk.clone());
-        let work = share.work(chunk.len(), moduli.len());
+        let work = prepared.work(chunk.len(), moduli.len());
         let write_moduli = |input: &mut [u64]| {
             let places = places(input, [work.indices, work.records]);
             write_moduli(entry, &moduli, places, self.feed.threads);
@@ -226,19 +226,20 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
 
     fn take(
         &self,
-        share: &Share,
+        prepared: &Prepared,
         parts: Self::Chunk,
         items: &Range<usize>,
         words: &mut [u64],
         output: O,
     ) {
-        let family = share.kernel.entry.family;
-        let is_refused = |words: &[u64]| self.entries_by.is_none() && family.is_refused(words);
-        let read = |item, numbers: [&[Limb]; 2], words: &[u64], power: &mut [Limb]| match is_refused(
-            words,
-        ) {
-            true => self.compute_on_host(items.start + item, numbers, power),
-            false => copy_out(words, power),
+        let family = prepared.kernel.entry.family;
+        let refuses = self.entries_by.is_none();
+        let read = |item, numbers: [&[Limb]; 2], words: &[u64], power: &mut [Limb]| {
+            if refuses && family.is_refused(words) {
+                self.compute_on_host(items.start + item, numbers, power);
+            } else {
+                copy_out(words, power);
+            }
         };
         self.feed.take(parts, words, output, read);
     }

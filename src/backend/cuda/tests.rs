@@ -83,7 +83,7 @@ struct Overlapping<'a, J> {
 }
 
 impl<O, J: Job<O>> Job<O> for Overlapping<'_, J> {
-    type Share = J::Share;
+    type Prepared = J::Prepared;
     type Chunk = J::Chunk;
     type Error = J::Error;
 
@@ -91,18 +91,18 @@ impl<O, J: Job<O>> Job<O> for Overlapping<'_, J> {
         self.job.forecast(device, count)
     }
 
-    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<(J::Share, ChunkLens), J::Error> {
+    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<(J::Prepared, ChunkLens), J::Error> {
         self.job.prepare(call, count)
     }
 
     fn submit(
         &self,
-        share: &J::Share,
+        prepared: &J::Prepared,
         chunk: &Range<usize>,
         slot: &mut Slot,
         submitting: &Mutex<()>,
     ) -> Result<J::Chunk, Stop<J::Error>> {
-        let submitted = self.job.submit(share, chunk, slot, submitting)?;
+        let submitted = self.job.submit(prepared, chunk, slot, submitting)?;
         let (arrived, changed) = self.arrived;
         *arrived.lock().unwrap() += 1;
         changed.notify_all();
@@ -115,13 +115,13 @@ impl<O, J: Job<O>> Job<O> for Overlapping<'_, J> {
 
     fn take(
         &self,
-        share: &J::Share,
+        prepared: &J::Prepared,
         kept: J::Chunk,
         chunk: &Range<usize>,
         words: &mut [u64],
         output: O,
     ) {
-        self.job.take(share, kept, chunk, words, output);
+        self.job.take(prepared, kept, chunk, words, output);
     }
 }
 
@@ -190,8 +190,8 @@ enum Failure {
 }
 
 impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
-    /// The share, and on the victim the number of submitted chunks.
-    type Share = (J::Share, Option<AtomicUsize>);
+    /// That of the job, and on the victim the number of submitted chunks.
+    type Prepared = (J::Prepared, Option<AtomicUsize>);
     type Chunk = J::Chunk;
     type Error = J::Error;
 
@@ -199,20 +199,24 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
         self.job.forecast(device, count)
     }
 
-    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<(Self::Share, ChunkLens), J::Error> {
-        let (share, lens) = self.job.prepare(call, count)?;
+    fn prepare(
+        &self,
+        call: &Call<'_>,
+        count: usize,
+    ) -> Result<(Self::Prepared, ChunkLens), J::Error> {
+        let (prepared, lens) = self.job.prepare(call, count)?;
         let on_victim = ptr::eq(call.device, self.victim);
         let lens = ChunkLens {
             // At least one more chunk.
             most: lens.most.min(count / (self.after + 1)),
             ..lens
         };
-        Ok(((share, on_victim.then(AtomicUsize::default)), lens))
+        Ok(((prepared, on_victim.then(AtomicUsize::default)), lens))
     }
 
     fn submit(
         &self,
-        (share, on_victim): &Self::Share,
+        (prepared, on_victim): &Self::Prepared,
         chunk: &Range<usize>,
         slot: &mut Slot,
         submitting: &Mutex<()>,
@@ -244,18 +248,18 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
                 }
             }
         }
-        self.job.submit(share, chunk, slot, submitting)
+        self.job.submit(prepared, chunk, slot, submitting)
     }
 
     fn take(
         &self,
-        (share, _): &Self::Share,
+        (prepared, _): &Self::Prepared,
         kept: J::Chunk,
         chunk: &Range<usize>,
         words: &mut [u64],
         output: O,
     ) {
-        self.job.take(share, kept, chunk, words, output);
+        self.job.take(prepared, kept, chunk, words, output);
     }
 }
 

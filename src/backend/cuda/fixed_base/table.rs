@@ -172,7 +172,7 @@ pub(super) struct FixedJob<'a> {
 }
 
 /// The kernel with which a device computes its share, and the record of the table there.
-pub(super) struct Share {
+pub(super) struct Prepared {
     kernel: Kernel,
     shape: TableShape,
     records: HeldRecords,
@@ -183,7 +183,7 @@ pub(super) struct Share {
     flipped: u32,
 }
 
-impl Share {
+impl Prepared {
     /// Lays out a chunk of `count` powers in memory, and makes its launch.
     fn work(&self, count: usize) -> Work<'_> {
         let entry = self.kernel.entry;
@@ -236,7 +236,7 @@ impl FixedJob<'_> {
 }
 
 impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
-    type Share = Share;
+    type Prepared = Prepared;
     type Chunk = ();
     type Error = Error;
 
@@ -248,7 +248,7 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
         entry.runs_on(device).then(milliseconds)
     }
 
-    fn prepare(&self, call: &Call<'_>, _: usize) -> Result<(Share, ChunkLens), Error> {
+    fn prepare(&self, call: &Call<'_>, _: usize) -> Result<(Prepared, ChunkLens), Error> {
         let (device, shape) = (call.device, &self.table.shape);
         let records = call.table(shape.record_kind());
         let index = records.index_of(&self.table.residence, |words| {
@@ -258,7 +258,7 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
         let kernel = device.kernel(shape.entry)?;
         let per_block = shape.entry.instances_per_block;
         let lens = ChunkLens::halves(kernel.resident_instances(), per_block);
-        let share = Share {
+        let prepared = Prepared {
             kernel,
             shape: *shape,
             records: records.hold(),
@@ -269,23 +269,23 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
                 _ => 0,
             },
         };
-        Ok((share, lens))
+        Ok((prepared, lens))
     }
 
     fn submit(
         &self,
-        share: &Share,
+        prepared: &Prepared,
         chunk: &Range<usize>,
         slot: &mut Slot,
         _: &Mutex<()>,
     ) -> Result<(), Stop<Error>> {
-        slot.submit(&share.work(chunk.len()), |input| self.fill(chunk, input))?;
+        slot.submit(&prepared.work(chunk.len()), |input| self.fill(chunk, input))?;
         Ok(())
     }
 
     fn take(
         &self,
-        _: &Share,
+        _: &Prepared,
         (): (),
         _: &Range<usize>,
         words: &mut [u64],

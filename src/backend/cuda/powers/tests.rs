@@ -16,8 +16,8 @@ fn entry() -> &'static Entry {
 }
 
 /// The share of a job with a kernel of no device.
-fn share_of<F: ?Sized>(job: &PowerJob<'_, F>, entry: &'static Entry) -> Share {
-    Share {
+fn prepared_for<F: ?Sized>(job: &PowerJob<'_, F>, entry: &'static Entry) -> Prepared {
+    Prepared {
         kernel: Kernel::imaginary(entry),
         exponent_bits: job.exponent_bits,
         r2_bits: entry.r2_bits(job.bits),
@@ -49,17 +49,17 @@ fn job<'a>(
 /// The work of a chunk, and its inputs, written over those of an earlier chunk.
 fn filled<'s>(
     job: &PowerJob<'_, Instances<'_>>,
-    share: &'s Share,
+    prepared: &'s Prepared,
     chunk: Range<usize>,
 ) -> (Work<'s>, Vec<u64>) {
     let moduli = job.feed.feed.moduli(chunk.clone());
-    let work = share.work(chunk.len(), moduli.len());
+    let work = prepared.work(chunk.len(), moduli.len());
     let mut words = vec![u64::MAX; work.records.range().end];
     let parts = job.feed.open(&chunk, false).unwrap();
     let numbers = places(&mut words, work.numbers);
     job.feed.copy(&parts, numbers, chunk.len());
     let places = places(&mut words, [work.indices, work.records]);
-    write_moduli(share.kernel.entry, &moduli, places, job.feed.threads);
+    write_moduli(prepared.kernel.entry, &moduli, places, job.feed.threads);
     (work, words)
 }
 
@@ -71,9 +71,9 @@ fn take(
     out: &mut [BoxedUint],
 ) {
     let items = 0..out.len();
-    let share = share_of(job, entry);
+    let prepared = prepared_for(job, entry);
     let parts = job.feed.open(&items, false).unwrap();
-    job.take(&share, parts, &items, words, out);
+    job.take(&prepared, parts, &items, words, out);
 }
 
 fn params(modulus: u64, bits: u32) -> BoxedMontyParams {
@@ -93,8 +93,8 @@ fn words_of_a_chunk() {
         params: params.as_ref(),
     });
     let job = job(&batch, 3, HostPool(None));
-    let share = share_of(&job, entry());
-    let (work, words) = filled(&job, &share, 1..4);
+    let prepared = prepared_for(&job, entry());
+    let (work, words) = filled(&job, &prepared, 1..4);
 
     for number in words[work.numbers[0].range()].chunks(8) {
         assert_eq!(number, [u64::MAX, u64::MAX, 0, 0, 0, 0, 0, 0]);
@@ -132,8 +132,8 @@ fn narrow_moduli_get_wider_parameters() {
     }];
     let job = job(&batch, 1, HostPool(None));
     assert_eq!(entry().r2_bits(job.bits), entry().bits);
-    let share = share_of(&job, entry());
-    let (work, words) = filled(&job, &share, 0..1);
+    let prepared = prepared_for(&job, entry());
+    let (work, words) = filled(&job, &prepared, 0..1);
     let mut expected = 1u64;
     for _ in 0..2 * entry().bits {
         expected = expected * 2 % 1_000_003;
@@ -211,8 +211,8 @@ fn every_place_is_filled() {
         for chunk in [0..1, 0..batch.len(), 5..5 + PART, 7..2 * PART + 8] {
             for threads in [HostPool(None), HostPool(Some(&workers))] {
                 let job = job(&batch, 1, threads);
-                let share = share_of(&job, entry());
-                let (work, input) = filled(&job, &share, chunk.clone());
+                let prepared = prepared_for(&job, entry());
+                let (work, input) = filled(&job, &prepared, chunk.clone());
                 let firsts = |part: Part| input[part.range()].iter().step_by(words).copied();
                 let instances = || chunk.clone().map(|i| i as u64);
                 assert!(firsts(work.numbers[0]).eq(instances()));
@@ -278,8 +278,8 @@ fn entries_are_taken_as_operands() {
         },
     };
     let job = job.of_entries(kernel);
-    let share = share_of(&job, kernel);
-    let work = share.work(2, 1);
+    let prepared = prepared_for(&job, kernel);
+    let work = prepared.work(2, 1);
     // 18 residues of each of two lanes in both bases, two to a word.
     let size = 36;
     let operands = Argument::Words(Work::default().output(2 * size));
@@ -288,7 +288,7 @@ fn entries_are_taken_as_operands() {
     let mut words: Vec<_> = [u64::MAX, 7].map(|word| vec![word; size]).concat();
     let expected = words.clone();
     let mut out = [(); 2].map(|()| Vec::new());
-    job.take(&share, vec![()], &(0..2), &mut words, &mut out[..]);
+    job.take(&prepared, vec![()], &(0..2), &mut words, &mut out[..]);
     assert!(words.iter().all(|&word| word == 0));
     for (limbs, expected) in out.iter().zip(expected.chunks(size)) {
         let mut words = vec![0; size];

@@ -167,7 +167,7 @@ impl Kernel {
         needed.div_ceil(rounds.max(1))
     }
 
-    /// Words of scratch memory for `count` instances, with tables of so many powers.
+    /// Words of scratch memory for `count` instances, each with a table of `table_len` powers.
     pub(crate) fn scratch_words(&self, count: usize, table_len: usize) -> usize {
         let entry = self.entry;
         let entries = table_len.max(entry.family.fewest_entries());

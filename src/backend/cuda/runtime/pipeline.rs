@@ -21,7 +21,7 @@ use super::slot::Slot;
 /// Work that devices compute in chunks. The results go to an `O`.
 pub(crate) trait Job<O>: Sync {
     /// State that the chunks of a device's share have in common.
-    type Share: Sync;
+    type Prepared: Sync;
     /// State of a chunk that is under way.
     type Chunk;
     /// Errors that end a call early: those of devices, and those of the maker of the inputs.
@@ -39,13 +39,13 @@ pub(crate) trait Job<O>: Sync {
         &self,
         call: &Call<'_>,
         count: usize,
-    ) -> Result<(Self::Share, ChunkLens), Self::Error>;
+    ) -> Result<(Self::Prepared, ChunkLens), Self::Error>;
 
     /// Submits a chunk. From the moment when it opens the chunk's items it holds `submitting`, of
     /// which each share has one: two chunks at a time would both be late.
     fn submit(
         &self,
-        share: &Self::Share,
+        prepared: &Self::Prepared,
         chunk: &Range<usize>,
         slot: &mut Slot,
         submitting: &Mutex<()>,
@@ -55,7 +55,7 @@ pub(crate) trait Job<O>: Sync {
     /// thread that has just read a word wipes it faster than another thread would later.
     fn take(
         &self,
-        share: &Self::Share,
+        prepared: &Self::Prepared,
         kept: Self::Chunk,
         chunk: &Range<usize>,
         words: &mut [u64],
@@ -271,7 +271,7 @@ struct Sending<'a, O: Destination, J: Job<O>> {
     job: &'a J,
     device: &'a Device,
     share: &'a Share<'a, O>,
-    prepared: &'a J::Share,
+    prepared: &'a J::Prepared,
     lens: ChunkLens,
     /// See [`Job::submit`].
     submitting: Mutex<()>,

@@ -10,8 +10,8 @@ fn class() -> CrtClass {
     classes.find(|class| class.bits == 1536).unwrap()
 }
 
-fn share(class: &CrtClass) -> Share {
-    Share {
+fn prepared(class: &CrtClass) -> Prepared {
+    Prepared {
         halves: Kernel::imaginary(class.halves[0]),
         recombine: Kernel::imaginary(class.recombine),
         join: Kernel::imaginary(class.join),
@@ -32,8 +32,8 @@ fn share(class: &CrtClass) -> Share {
 #[test]
 fn arguments_of_the_three_launches() {
     let class = class();
-    let share = share(&class);
-    let work = share.work(101, Operands::Same);
+    let prepared = prepared(&class);
+    let work = prepared.work(101, Operands::Same);
     let [exp, garner, join] = work.launches.as_slice() else {
         panic!("three launches");
     };
@@ -59,8 +59,8 @@ fn arguments_of_the_three_launches() {
     let Argument::Words(scratch) = rest[2] else {
         panic!("scratch is memory");
     };
-    let entry = share.halves.entry;
-    let threads = share.halves.blocks(202) * entry.threads as usize;
+    let entry = prepared.halves.entry;
+    let threads = prepared.halves.blocks(202) * entry.threads as usize;
     assert_eq!(scratch.len(), threads * entry.scratch_doubles * 32);
     let numbers = [736, 768, 5].map(Argument::U32);
     assert_eq!(rest[3..], [count, numbers[0], numbers[1], numbers[2]]);
@@ -92,8 +92,8 @@ fn arguments_of_the_three_launches() {
 #[test]
 fn arguments_of_given_operands() {
     let class = class();
-    let share = share(&class);
-    let work = share.work(101, Operands::Given);
+    let prepared = prepared(&class);
+    let work = prepared.work(101, Operands::Given);
     let [exp, _, join] = work.launches.as_slice() else {
         panic!("three launches");
     };
@@ -107,8 +107,8 @@ fn arguments_of_given_operands() {
 #[test]
 fn arguments_of_blinded_launches() {
     let class = class();
-    let share = share(&class);
-    let work = share.work(101, Operands::Blinded);
+    let prepared = prepared(&class);
+    let work = prepared.work(101, Operands::Blinded);
     let [blind, exp, garner, join] = work.launches.as_slice() else {
         panic!("four launches");
     };
@@ -139,7 +139,7 @@ fn arguments_of_blinded_launches() {
     assert_eq!(rest[..2], inputs);
     assert_eq!(rest[2..], [records, index, exponent, count, n_bits]);
     // Places for whole blocks.
-    let per_block = share.blind.entry.instances_per_block;
+    let per_block = prepared.blind.entry.instances_per_block;
     let places = 101usize.next_multiple_of(per_block) * 2 * p;
     assert_eq!([factor.len(), base.len()], [places; 2]);
 
@@ -175,24 +175,24 @@ fn arguments_of_blinded_launches() {
 #[test]
 fn arguments_out_of_range_are_refused() {
     let class = class();
-    let refuses_count = |count: usize, change: fn(&mut Share)| {
-        let mut share = share(&class);
-        change(&mut share);
-        let call = core::panic::AssertUnwindSafe(|| share.work(count, Operands::Same).indices);
+    let refuses_count = |count: usize, change: fn(&mut Prepared)| {
+        let mut prepared = prepared(&class);
+        change(&mut prepared);
+        let call = core::panic::AssertUnwindSafe(|| prepared.work(count, Operands::Same).indices);
         std::panic::catch_unwind(call).is_err()
     };
     assert!(!refuses_count(101, |_| ()));
     assert!(refuses_count(0, |_| ()));
     let refuses = |change| refuses_count(101, change);
-    assert!(refuses(|share| share.shape.n_bits = 704));
-    assert!(refuses(|share| share.shape.prime_bits = 384));
-    assert!(refuses(|share| share.shape.prime_bits = 832));
-    assert!(refuses(|share| share.shape.exponent_bits = 769));
-    assert!(refuses(|share| share.shape.public_exponent = 1));
-    assert!(refuses(|share| share.shape.public_exponent = 4));
-    assert!(refuses(|share| share.blind = share.join.clone()));
-    assert!(refuses(|share| share.join = share.blind.clone()));
-    assert!(refuses(|share| share.records.kind.words -= 1));
+    assert!(refuses(|prepared| prepared.shape.n_bits = 704));
+    assert!(refuses(|prepared| prepared.shape.prime_bits = 384));
+    assert!(refuses(|prepared| prepared.shape.prime_bits = 832));
+    assert!(refuses(|prepared| prepared.shape.exponent_bits = 769));
+    assert!(refuses(|prepared| prepared.shape.public_exponent = 1));
+    assert!(refuses(|prepared| prepared.shape.public_exponent = 4));
+    assert!(refuses(|prepared| prepared.blind = prepared.join.clone()));
+    assert!(refuses(|prepared| prepared.join = prepared.blind.clone()));
+    assert!(refuses(|prepared| prepared.records.kind.words -= 1));
 }
 
 /// p, its constant and exponent, q, its constant and exponent, qInv, n, its constant; zeros above.

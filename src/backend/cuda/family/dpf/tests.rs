@@ -1,7 +1,7 @@
 //! Tests of the parent module.
 
 use super::*;
-use crate::backend::cuda::powers::Share;
+use crate::backend::cuda::powers::Prepared;
 use crate::backend::cuda::runtime::launch::{Argument, Work};
 use crate::backend::cuda::runtime::module::Kernel;
 use batch_modexp_core::window::Window;
@@ -23,8 +23,8 @@ fn long_exponents_have_the_windows_that_were_measured() {
     }
 }
 
-fn share() -> Share {
-    Share {
+fn prepared() -> Prepared {
+    Prepared {
         kernel: Kernel::imaginary(entry(Operation::ModExp, 768)),
         exponent_bits: 70,
         r2_bits: 704,
@@ -36,8 +36,8 @@ fn share() -> Share {
 #[test]
 fn arguments_of_exponentiations() {
     let entry = entry(Operation::ModExp, 768);
-    let share = share();
-    let work = share.work(1001, 7);
+    let prepared = prepared();
+    let work = prepared.work(1001, 7);
     let numbers = 1001 * 768 / 64;
     let inputs = [work.numbers[0], work.numbers[1], work.indices, work.records];
     let lens = [numbers, numbers, 501, 7 * 2 * 768 / 64];
@@ -68,7 +68,8 @@ fn arguments_of_exponentiations() {
     let Argument::Words(scratch) = scratch else {
         panic!("scratch is memory");
     };
-    let doubles = share.kernel.blocks(1001) * entry.threads as usize * entry.scratch_doubles * 16;
+    let doubles =
+        prepared.kernel.blocks(1001) * entry.threads as usize * entry.scratch_doubles * 16;
     assert_eq!(scratch.len(), doubles);
     assert_eq!(*rest, [1001, 70, 704, 4].map(Argument::U32));
 }
@@ -80,16 +81,16 @@ fn refused<R>(call: impl FnOnce() -> R) -> bool {
 /// Arguments with which a kernel must not be launched.
 #[test]
 fn arguments_out_of_range_are_refused() {
-    let refuses_count = |count, change: fn(&mut Share)| {
-        let mut share = share();
-        change(&mut share);
-        refused(|| share.work(count, 7).indices)
+    let refuses_count = |count, change: fn(&mut Prepared)| {
+        let mut prepared = prepared();
+        change(&mut prepared);
+        refused(|| prepared.work(count, 7).indices)
     };
     assert!(!refuses_count(1001, |_| ()));
     assert!(refuses_count(0, |_| ()));
     let refuses = |change| refuses_count(1001, change);
-    assert!(refuses(|share| share.exponent_bits = 769));
+    assert!(refuses(|prepared| prepared.exponent_bits = 769));
     // With these a kernel would never end.
-    assert!(refuses(|share| share.r2_bits = 320));
-    assert!(refuses(|share| share.r2_bits = 1024));
+    assert!(refuses(|prepared| prepared.r2_bits = 320));
+    assert!(refuses(|prepared| prepared.r2_bits = 1024));
 }

@@ -1,7 +1,7 @@
 //! Tests of the parent module.
 
 use super::*;
-use crate::backend::cuda::powers::Share;
+use crate::backend::cuda::powers::Prepared;
 use crate::backend::cuda::runtime::launch::{Argument, Work};
 use crate::backend::cuda::runtime::module::Kernel;
 use batch_modexp_core::window::Window;
@@ -65,13 +65,13 @@ fn forecasts_follow_blocks_and_clock() {
 #[test]
 fn arguments_of_exponentiations() {
     let entry = entry(768);
-    let share = Share {
+    let prepared = Prepared {
         kernel: Kernel::imaginary(entry),
         exponent_bits: 70,
         r2_bits: 704,
         window: Window::new(4).unwrap(),
     };
-    let work = share.work(1001, 7);
+    let work = prepared.work(1001, 7);
     let [launch] = work.launches.as_slice() else {
         panic!("one launch");
     };
@@ -86,7 +86,7 @@ fn arguments_of_exponentiations() {
         panic!("scratch is memory");
     };
     // A table entry of a thread has 24 limbs of 32 bits.
-    let words = share.kernel.blocks(1001) * entry.threads as usize * 12 * 16;
+    let words = prepared.kernel.blocks(1001) * entry.threads as usize * 12 * 16;
     assert_eq!(scratch.len(), words);
     assert_eq!(*rest, [1001, 70, 704, 4].map(Argument::U32));
 }

@@ -3,7 +3,7 @@
 use alloc::vec;
 
 use super::*;
-use crate::backend::cuda::powers::Share;
+use crate::backend::cuda::powers::Prepared;
 use crate::backend::cuda::runtime::launch::Argument;
 use crate::backend::cuda::runtime::module::Kernel;
 
@@ -63,13 +63,13 @@ fn results_of_all_ones_are_none() {
 #[test]
 fn arguments_of_exponentiations() {
     let entry = entry(1024);
-    let share = Share {
+    let prepared = Prepared {
         kernel: Kernel::imaginary(entry),
         exponent_bits: 70,
         r2_bits: 1024,
         window: Window::new(2).unwrap(),
     };
-    let work = share.work(1001, 7);
+    let work = prepared.work(1001, 7);
     let [_, _, _, _, _, scratch, rest @ ..] = work.launches[0].arguments() else {
         panic!("ten parameters");
     };
@@ -79,9 +79,9 @@ fn arguments_of_exponentiations() {
     let doubles = 1001usize.div_ceil(192) * 384 * 15 * 32;
     assert_eq!(scratch.len(), doubles);
     assert_eq!(*rest, [1001, 70, 1024, 2].map(Argument::U32));
-    let narrow = Share {
+    let narrow = Prepared {
         r2_bits: 960,
-        ..share.clone()
+        ..prepared.clone()
     };
     let call = || narrow.work(1001, 7).indices;
     assert!(std::panic::catch_unwind(core::panic::AssertUnwindSafe(call)).is_err());
