@@ -251,6 +251,8 @@ pub(crate) struct CrtBatch<'a, F> {
     class: CrtClass,
     shape: CrtShape,
     runs: &'a [CrtRun<'a>],
+    /// Whether bases are blinded.
+    is_blinded: bool,
     feed: Feeding<'a, F>,
     #[cfg(test)]
     tampering: Tampering<'a>,
@@ -293,7 +295,7 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         // An instance of the kernel is half of an item.
         let resident = halves.resident_instances() / 2;
         let per_block = plan.entry.instances_per_block.div_ceil(2);
-        let part = match self.feed.feed.is_blinded() {
+        let part = match self.is_blinded {
             true => PART_FOR_BLINDING_TOO,
             false => PART_FOR_RECOMBINING,
         };
@@ -329,7 +331,7 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         slot: &mut Slot,
         submitting: &Mutex<()>,
     ) -> Result<Self::Chunk, Stop<F::Error>> {
-        let operands = match self.feed.feed.is_blinded() {
+        let operands = match self.is_blinded {
             false => Operands::Same,
             true if chunk.len() <= prepared.blinded_by_host => Operands::Given,
             true => Operands::Blinded,
@@ -367,6 +369,7 @@ impl<'a, F> CrtBatch<'a, F> {
         cuda: &'a Cuda,
         (class, shape): (CrtClass, CrtShape),
         runs: &'a [CrtRun<'a>],
+        is_blinded: bool,
         feed: &'a F,
     ) -> Self {
         Self {
@@ -374,6 +377,7 @@ impl<'a, F> CrtBatch<'a, F> {
             class,
             shape,
             runs,
+            is_blinded,
             feed: Feeding {
                 feed,
                 threads: cuda.host_pool(),
@@ -396,15 +400,10 @@ impl<'a, F> CrtBatch<'a, F> {
     fn key_indices(&self, table: &TableInUse<'_>) -> Result<Vec<(usize, u32)>, DriverError> {
         let mut indices = Vec::with_capacity(self.runs.len());
         let mut end = 0;
-        for CrtRun {
-            len,
-            key,
-            residence,
-        } in self.runs
-        {
-            let write = |record: &mut [u64]| self.class.write_record(key, record);
-            end += len;
-            indices.push((end, table.index_of(residence, write)?));
+        for run in self.runs {
+            let write = |record: &mut [u64]| self.class.write_record(&run.key, record);
+            end += run.len;
+            indices.push((end, table.index_of(run.residence, write)?));
         }
         Ok(indices)
     }

@@ -28,18 +28,13 @@ pub(crate) trait Feed<O>: Sync {
     /// Whether items need no work to be opened, so that no threads are woken for it.
     const IS_OPEN: bool = false;
 
-    /// Whether bases are blinded. Only CRT batches can be.
-    fn is_blinded(&self) -> bool {
-        false
-    }
-
     /// The moduli of some items, equally wide in the whole batch, each with the number of consecutive
     /// items that have it. Only for exponentiations.
     fn moduli(&self, _items: Range<usize>) -> Vec<(ModulusRef<'_>, usize)> {
         Vec::new()
     }
 
-    /// Makes the numbers of some items, and blinds them if `blinds`.
+    /// Makes the numbers of some items, and blinds them if `blinds`. Only CRT batches are blinded.
     fn open(&self, items: Range<usize>, blinds: bool) -> Result<Self::Opened, Self::Error>;
 
     /// The two numbers of an opened item to copy to the device: for exponentiations the base and the

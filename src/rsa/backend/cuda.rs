@@ -98,7 +98,8 @@ fn private_ops(
     if let Some(kernels) = crt_kernels(cuda, &batch.class) {
         let runs: Vec<_> = runs(batch.keys).map(crt_run).collect();
         let feed = ItemFeed::new(cuda, batch);
-        let result = run(CrtBatch::new(cuda, kernels, &runs, &feed), items.reborrow());
+        let crt_batch = CrtBatch::new(cuda, kernels, &runs, batch.is_blinded, &feed);
+        let result = run(crt_batch, items.reborrow());
         if feed.has_fault.into_inner() {
             renew_records(&items);
         }
@@ -198,10 +199,6 @@ impl<'a, 's> Feed<Items<'s>> for ItemFeed<'a> {
     /// Encoded items; with bases and factors if the host has blinded them.
     type Opened = (EncodedItems<'a>, Option<Blinded>);
     type Error = Error;
-
-    fn is_blinded(&self) -> bool {
-        self.batch.is_blinded
-    }
 
     fn moduli(&self, items: Range<usize>) -> Vec<(ModulusRef<'_>, usize)> {
         let runs = runs(&self.batch.keys[items]);

@@ -62,14 +62,9 @@ impl ChunkLens {
     /// The length of the first chunk of a share of `len` instances, split into as few chunks as
     /// possible.
     fn first_of(self, len: usize) -> usize {
-        let Self {
-            most,
-            least,
-            per_block,
-        } = self;
-        let count = len.div_ceil(most.max(1)).max(1);
-        let even = len.div_ceil(count).next_multiple_of(per_block);
-        let least = least.min(most).next_multiple_of(per_block);
+        let count = len.div_ceil(self.most.max(1)).max(1);
+        let even = len.div_ceil(count).next_multiple_of(self.per_block);
+        let least = self.least.min(self.most).next_multiple_of(self.per_block);
         even.max(least).min(len)
     }
 }
