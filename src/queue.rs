@@ -39,7 +39,6 @@
 //!   batch.
 
 mod builder;
-mod counters;
 mod error;
 mod generator;
 #[cfg(feature = "signature")]
@@ -49,8 +48,8 @@ mod reply;
 mod requests;
 mod shared;
 mod signing;
+mod stats;
 mod sync;
-mod turns;
 mod waiting;
 
 use alloc::sync::Arc;
@@ -67,8 +66,6 @@ use std::thread::JoinHandle;
 use rand_core::TryCryptoRng;
 
 pub use self::builder::QueueBuilder;
-
-pub use self::counters::{Histogram, QueueStats};
 pub use self::error::QueueError;
 #[cfg(feature = "signature")]
 #[cfg_attr(docsrs, doc(cfg(feature = "signature")))]
@@ -76,6 +73,7 @@ pub use self::key::{AsyncQueueKey, QueueKey};
 use self::reply::reply;
 use self::shared::{Request, Shared};
 pub use self::signing::Signing;
+pub use self::stats::{Histogram, QueueStats};
 use crate::rsa::Error;
 use crate::rsa::backend::RsaBackend;
 use crate::rsa::{AnyDigest, AnyScheme, KeyHandle, Scheme, Signature};
@@ -200,7 +198,7 @@ impl BatchQueue {
     ) -> Result<Signing, QueueError> {
         // Avoids hashing in vain.
         if !self.0.shared.is_forked() && self.0.shared.waiting.is_full() {
-            self.0.shared.counters.full.add(1);
+            self.0.shared.stats().full += 1;
             return Err(QueueError::Full);
         }
         self.if_queued(self.sign(key, scheme, message))
@@ -261,16 +259,20 @@ impl BatchQueue {
             .wait()
     }
 
-    /// Statistics since the queue was started.
+    /// Statistics since the queue was started; zeros in a forked child, which has no workers.
     #[must_use]
     pub fn stats(&self) -> QueueStats {
         let shared = &self.0.shared;
-        // A forked child has no workers.
-        let occupancy = match shared.is_forked() {
-            true => (0, 0),
-            false => shared.waiting.occupancy(),
-        };
-        shared.counters.read(shared.waiting.accepted(), occupancy)
+        if shared.is_forked() {
+            return QueueStats::default();
+        }
+        let (waiting, under_way) = shared.waiting.occupancy();
+        QueueStats {
+            accepted: shared.waiting.accepted(),
+            waiting,
+            under_way,
+            ..shared.stats().clone()
+        }
     }
 
     /// Stops accepting requests on all handles, and waits until the accepted ones are done.
@@ -351,7 +353,7 @@ impl BatchQueue {
     fn if_queued(&self, signing: Signing) -> Result<Signing, QueueError> {
         let result = signing.if_queued();
         if let Err(QueueError::Full) = result {
-            self.0.shared.counters.full.add(1);
+            self.0.shared.stats().full += 1;
         }
         result
     }

@@ -5,13 +5,13 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::num::NonZeroUsize;
 use core::time::Duration;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use batch_modexp_core::Error;
+use batch_modexp_cpu::Cpu;
 use rand_core::TryCryptoRng;
 
 use super::BatchQueue;
-use super::counters::Counters;
 use super::generator::Generator;
 use super::policy::{Policy, Sharing};
 use super::shared::{Backend, Fallback, Shared};
@@ -48,7 +48,7 @@ use crate::rsa::backend::{PerThread, RsaBackend};
 pub struct QueueBuilder {
     backend: Backend,
     generator: Generator,
-    fallback: Fallback,
+    fallback: Option<Fallback>,
     blinding: bool,
     callers_compute: bool,
     policy: Policy,
@@ -65,7 +65,7 @@ impl QueueBuilder {
         Self {
             backend: Box::new(backend),
             generator: Generator::new(rng),
-            fallback: Fallback::Cpu(OnceLock::new()),
+            fallback: Some(LazyLock::new(Box::new(|| Some(Box::new(Cpu::new().ok()?))))),
             blinding: true,
             callers_compute: true,
             policy: Policy {
@@ -171,7 +171,8 @@ impl QueueBuilder {
     where
         B: RsaBackend + Send + Sync + 'static,
     {
-        self.fallback = Fallback::Given(Box::new(backend));
+        let made: Backend = Box::new(backend);
+        self.fallback = Some(LazyLock::new(Box::new(|| Some(made))));
         self
     }
 
@@ -179,7 +180,7 @@ impl QueueBuilder {
     /// error.
     #[must_use]
     pub fn no_fallback(mut self) -> Self {
-        self.fallback = Fallback::None;
+        self.fallback = None;
         self
     }
 
@@ -207,7 +208,7 @@ impl QueueBuilder {
         policy.sharing = sharing;
         let shared = Arc::new(Shared {
             waiting: Waiting::new(policy),
-            counters: Counters::default(),
+            stats: Default::default(),
             backend: self.backend,
             fallback: self.fallback,
             generator: self.generator,

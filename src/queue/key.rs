@@ -106,20 +106,6 @@ impl<S: From<Signature>> PrehashSigner<S> for QueueKey<S> {
     }
 }
 
-impl<S: From<Signature>> AsyncQueueKey<S> {
-    async fn sign(&self, message: &[u8]) -> Result<S, Error> {
-        let QueueKey { key, scheme, .. } = &self.0;
-        let signing = self.0.queue.sign(key, *scheme, message);
-        signing.await.map(S::from).map_err(Error::from_source)
-    }
-
-    async fn sign_prehash(&self, digest: &[u8]) -> Result<S, Error> {
-        let QueueKey { key, scheme, .. } = &self.0;
-        let signing = self.0.queue.sign_prehash(key, *scheme, digest);
-        signing.await.map(S::from).map_err(Error::from_source)
-    }
-}
-
 /// Implements the asynchronous traits for each signature type. A generic implementation for all `S`
 /// would conflict with the blanket implementation of [`AsyncSigner`] for [`Signer`].
 macro_rules! async_signers {
@@ -127,14 +113,18 @@ macro_rules! async_signers {
         $(#[$attribute])*
         impl AsyncSigner<$signature> for AsyncQueueKey<$signature> {
             async fn sign_async(&self, message: &[u8]) -> Result<$signature, Error> {
-                self.sign(message).await
+                let QueueKey { queue, key, scheme, .. } = &self.0;
+                let signed = queue.sign(key, *scheme, message).await;
+                signed.map(Into::into).map_err(Error::from_source)
             }
         }
 
         $(#[$attribute])*
         impl AsyncPrehashSigner<$signature> for AsyncQueueKey<$signature> {
             async fn sign_prehash_async(&self, digest: &[u8]) -> Result<$signature, Error> {
-                self.sign_prehash(digest).await
+                let QueueKey { queue, key, scheme, .. } = &self.0;
+                let signed = queue.sign_prehash(key, *scheme, digest).await;
+                signed.map(Into::into).map_err(Error::from_source)
             }
         }
     )*};

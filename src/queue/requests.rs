@@ -1,10 +1,10 @@
 //! The waiting requests, by class and in the order of arrival.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use super::policy::{Class, Work};
 use super::sync::Instant;
-use super::turns::Work;
 
 /// Requests with their times of arrival.
 pub(super) type Batch<T> = Vec<(Instant, T)>;
@@ -17,142 +17,116 @@ pub(super) struct Ticket {
     pub(super) work: Work,
 }
 
-/// The waiting requests of all classes. Empty classes are kept: there are only as many as key
-/// lengths.
-pub(super) struct Requests<T>(BTreeMap<Work, Class<T>>);
-
-struct Class<T> {
-    /// Sorted by number. The first one is not cancelled.
-    requests: VecDeque<Numbered<T>>,
-    /// The number of requests that are not cancelled.
-    len: usize,
-}
-
-struct Numbered<T> {
-    number: u64,
-    since: Instant,
-    /// `None` if cancelled.
-    request: Option<T>,
+/// The waiting requests of all classes, by number.
+///
+/// A batch has requests of one class, and classes take turns, so that slow keys do not delay others.
+/// This is round robin; because all requests of a class are the same work, no deficit counter is
+/// needed.
+pub(super) struct Requests<T> {
+    /// Empty classes are kept: there are only as many as key lengths.
+    classes: BTreeMap<Work, BTreeMap<u64, (Instant, T)>>,
+    /// The class that had the last turn.
+    last_turn: Option<Work>,
 }
 
 impl<T> Requests<T> {
     pub(super) fn new() -> Self {
-        Self(BTreeMap::new())
+        Self {
+            classes: BTreeMap::new(),
+            last_turn: None,
+        }
     }
 
     pub(super) fn insert(&mut self, ticket: Ticket, since: Instant, request: T) {
-        let class = self.0.entry(ticket.work).or_insert_with(Class::new);
-        class.insert(ticket.number, since, request);
+        let class = self.classes.entry(ticket.work).or_default();
+        class.insert(ticket.number, (since, request));
     }
 
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<(Instant, T)> {
-        self.0.get_mut(&ticket.work)?.remove(ticket.number)
-    }
-
-    /// The classes with waiting requests, in ascending order of work.
-    pub(super) fn classes(&self) -> impl Iterator<Item = Work> {
-        let waiting = self.0.iter().filter(|(_, class)| class.len > 0);
-        waiting.map(|(work, _)| *work)
-    }
-
-    /// The number of requests of a class.
-    pub(super) fn len(&self, class: Work) -> usize {
-        self.0.get(&class).map_or(0, |class| class.len)
+        self.classes.get_mut(&ticket.work)?.remove(&ticket.number)
     }
 
     /// The number of requests of all classes.
     pub(super) fn count(&self) -> usize {
-        self.0.values().map(|class| class.len).sum()
+        self.classes.values().map(BTreeMap::len).sum()
     }
 
     /// Arrival of the oldest request.
     pub(super) fn oldest(&self) -> Option<Instant> {
-        let oldest = |class: &Class<T>| Some(class.requests.front()?.since);
-        self.0.values().filter_map(oldest).min()
+        let firsts = self.classes.values().filter_map(BTreeMap::first_key_value);
+        firsts.map(|(_, (since, _))| *since).min()
     }
 
     /// Whether the request is the oldest of its class.
     pub(super) fn is_oldest(&self, ticket: Ticket) -> bool {
-        let class = self.0.get(&ticket.work);
-        let oldest = class.and_then(|class| class.requests.front());
-        oldest.is_some_and(|oldest| oldest.number == ticket.number)
+        let class = self.classes.get(&ticket.work);
+        let oldest = class.and_then(BTreeMap::first_key_value);
+        oldest.is_some_and(|(number, _)| *number == ticket.number)
     }
 
-    /// Takes the oldest requests of a class, at most `count`, in the order of arrival.
-    pub(super) fn first(&mut self, class: Work, count: usize) -> Batch<T> {
-        let class = self.0.get_mut(&class);
-        class.map_or_else(Vec::new, |class| class.first(count))
+    /// The class that has the next turn, if a request waits.
+    pub(super) fn next_turn(&self) -> Option<Class> {
+        let waiting = || self.classes.iter().filter(|(_, class)| !class.is_empty());
+        // The class with the next larger work, or else the smallest.
+        let next = waiting().min_by_key(|(work, _)| (Some(**work) <= self.last_turn, **work));
+        next.map(|(work, requests)| Class {
+            work: *work,
+            waiting: requests.len(),
+            classes: waiting().count(),
+        })
+    }
+
+    /// Takes the oldest requests of a class, at most `count`, in the order of arrival. The class has
+    /// had its turn.
+    pub(super) fn take_turn(&mut self, class: Work, count: usize) -> Batch<T> {
+        self.last_turn = Some(class);
+        let Some(class) = self.classes.get_mut(&class) else {
+            return Vec::new();
+        };
+        let mut batch = Vec::with_capacity(count.min(class.len()));
+        let oldest = core::iter::from_fn(|| class.pop_first());
+        batch.extend(oldest.take(count).map(|(_, request)| request));
+        batch
     }
 
     /// Takes all requests.
     pub(super) fn take_all(&mut self) -> Vec<T> {
-        let classes = core::mem::take(&mut self.0).into_values();
-        let requests = classes.flat_map(|class| class.requests);
-        requests.filter_map(|numbered| numbered.request).collect()
+        let classes = core::mem::take(&mut self.classes).into_values();
+        let requests = classes.flat_map(BTreeMap::into_values);
+        requests.map(|(_, request)| request).collect()
     }
 }
 
-impl<T> Class<T> {
-    const fn new() -> Self {
-        Self {
-            requests: VecDeque::new(),
-            len: 0,
-        }
-    }
+#[cfg(test)]
+mod tests {
+    use super::super::sync::now;
+    use super::*;
 
-    fn insert(&mut self, number: u64, since: Instant, request: T) {
-        let request = Some(request);
-        self.requests.push_back(Numbered {
-            number,
-            since,
-            request,
-        });
-        self.len += 1;
-        // Requests get their numbers before they are inserted, so a few may arrive out of order.
-        let mut at = self.requests.len() - 1;
-        while at > 0 && self.requests[at - 1].number > number {
-            self.requests.swap(at - 1, at);
-            at -= 1;
-        }
-    }
-
-    fn remove(&mut self, number: u64) -> Option<(Instant, T)> {
-        let at = self
-            .requests
-            .binary_search_by_key(&number, |numbered| numbered.number);
-        let numbered = &mut self.requests[at.ok()?];
-        let removed = (numbered.since, numbered.request.take()?);
-        self.len -= 1;
-        // Keeps cancelled requests from piling up behind one that waits long.
-        if self.requests.len() > 2 * self.len + 64 {
-            self.requests.retain(|numbered| numbered.request.is_some());
-        }
-        self.drop_cancelled();
-        Some(removed)
-    }
-
-    fn first(&mut self, count: usize) -> Batch<T> {
-        let count = count.min(self.len);
-        let mut batch = Vec::with_capacity(count);
-        while batch.len() < count {
-            let Some(numbered) = self.requests.pop_front() else {
-                break;
-            };
-            batch.extend(numbered.request.map(|request| (numbered.since, request)));
-        }
-        self.len -= batch.len();
-        self.drop_cancelled();
-        batch
-    }
-
-    /// Drops cancelled requests at the front.
-    fn drop_cancelled(&mut self) {
-        while self
-            .requests
-            .front()
-            .is_some_and(|first| first.request.is_none())
-        {
-            self.requests.pop_front();
-        }
+    /// A class waits for at most one turn of each other class.
+    #[test]
+    fn classes_take_turns() {
+        const RSA: [u32; 4] = [1024, 2048, 3072, 8192];
+        let work = |bits| Work::of_request(bits, true);
+        let mut requests = Requests::new();
+        assert!(requests.next_turn().is_none());
+        let mut turn = |classes: &[u32]| {
+            for (number, bits) in (0..).zip(classes) {
+                let work = work(*bits);
+                requests.insert(Ticket { number, work }, now(), ());
+            }
+            let next = requests.next_turn().unwrap();
+            assert_eq!((next.waiting, next.classes), (1, classes.len()));
+            assert_eq!(requests.take_turn(next.work, 2).len(), 1);
+            requests.take_all();
+            RSA.iter()
+                .position(|bits| work(*bits) == next.work)
+                .unwrap()
+        };
+        assert_eq!([0; 6].map(|_| turn(&RSA[1..])), [1, 2, 3, 1, 2, 3]);
+        // Alone, it has every turn.
+        assert_eq!([0; 3].map(|_| turn(&RSA[2..3])), [2, 2, 2]);
+        // A class that appears before or after the last turn's.
+        assert_eq!([0; 4].map(|_| turn(&RSA[..3])), [0, 1, 2, 0]);
+        assert_eq!([0; 3].map(|_| turn(&RSA)), [1, 2, 3]);
     }
 }

@@ -4,19 +4,15 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::task::Waker;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use batch_modexp_cpu::Cpu;
-
-use super::counters::Counters;
 use super::generator::Generator;
-use super::policy::Sharing;
+use super::policy::{Sharing, Work};
 use super::reply::Reply;
 use super::requests::{Batch, Ticket};
-use super::turns::Work;
 use super::waiting::{UnderWay, Waiting};
-use super::{IS_WORKING, QueueError, contain};
+use super::{IS_WORKING, QueueError, QueueStats, contain};
 use crate::rsa::Error;
 use crate::rsa::backend::RsaBackend;
 use crate::rsa::{AnyDigest, AnyScheme, BatchSigner, Hash, KeyHandle, Signature};
@@ -47,9 +43,10 @@ const ANSWERS_AT_A_TIME: usize = 1024;
 
 pub(super) struct Shared {
     pub(super) waiting: Waiting<Request>,
-    pub(super) counters: Counters,
+    /// Without the numbers that `waiting` has.
+    pub(super) stats: Mutex<QueueStats>,
     pub(super) backend: Backend,
-    pub(super) fallback: Fallback,
+    pub(super) fallback: Option<Fallback>,
     pub(super) generator: Generator,
     pub(super) blinding: bool,
     pub(super) callers_compute: bool,
@@ -58,26 +55,9 @@ pub(super) struct Shared {
     pub(super) process: u32,
 }
 
-/// The backend for batches that the first one fails to compute.
-pub(super) enum Fallback {
-    None,
-    /// The processor; its threads start when first needed.
-    Cpu(OnceLock<Option<Cpu>>),
-    Given(Backend),
-}
-
-impl Fallback {
-    fn get(&self) -> Option<&dyn RsaBackend> {
-        match self {
-            Self::None => None,
-            Self::Cpu(cpu) => {
-                let cpu = cpu.get_or_init(|| Cpu::new().ok()).as_ref();
-                cpu.map(|cpu| cpu as &dyn RsaBackend)
-            }
-            Self::Given(backend) => Some(&**backend),
-        }
-    }
-}
+/// The backend for batches that the first one fails to compute. It is made when first needed; `None`
+/// if it cannot be made.
+pub(super) type Fallback = LazyLock<Option<Backend>, Box<dyn FnOnce() -> Option<Backend> + Send>>;
 
 /// Wakers for answers that are stored. Dropping it wakes them all, also during a panic.
 #[derive(Default)]
@@ -98,9 +78,14 @@ impl Shared {
         self.process != std::process::id()
     }
 
+    /// The counters. No caller's code runs while they are locked.
+    pub(super) fn stats(&self) -> MutexGuard<'_, QueueStats> {
+        self.stats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn cancel(&self, ticket: Ticket) {
         if !self.is_forked() && self.waiting.cancel(ticket).is_some() {
-            self.counters.cancelled.add(1);
+            self.stats().cancelled += 1;
         }
     }
 
@@ -112,7 +97,7 @@ impl Shared {
 
     pub(super) fn close(&self, cancelled: bool) {
         let requests = self.waiting.close(cancelled);
-        self.counters.cancelled.add(requests.len() as u64);
+        self.stats().cancelled += requests.len() as u64;
         let mut wakers = Wakers::default();
         for request in requests {
             wakers
@@ -148,7 +133,7 @@ impl Shared {
         let work = || {
             // `shutdown` waits for this until the answers are handed out.
             let _under_way = under_way;
-            self.counters.led.add(1);
+            self.stats().led += 1;
             let outcomes = self.compute(&requests);
             self.answer(requests, outcomes);
         };
@@ -159,19 +144,22 @@ impl Shared {
 
     fn answer(&self, requests: Batch<Request>, outcomes: Vec<Outcome>) {
         let now = Instant::now();
+        let mut stats = self.stats();
+        for ((since, _), outcome) in requests.iter().zip(&outcomes) {
+            stats.answered(outcome.is_ok(), now.saturating_duration_since(*since));
+        }
+        drop(stats);
         let mut answers = requests.into_iter().zip(outcomes);
         while answers.len() > 0 {
             let mut wakers = Wakers::default();
-            for ((since, request), outcome) in answers.by_ref().take(ANSWERS_AT_A_TIME) {
-                let latency = now.saturating_duration_since(since);
-                self.counters.answered(outcome.is_ok(), latency);
+            for ((_, request), outcome) in answers.by_ref().take(ANSWERS_AT_A_TIME) {
                 wakers.0.extend(request.reply.put(outcome));
             }
         }
     }
 
     fn compute(&self, requests: &Batch<Request>) -> Vec<Outcome> {
-        self.counters.batch(requests.len());
+        self.stats().batch(requests.len());
         let items = requests
             .iter()
             .map(|(_, request)| (&request.key, request.scheme, request.digest.as_ref()));
@@ -187,10 +175,10 @@ impl Shared {
         // No backend signs without random numbers.
         let fallback = match failure {
             QueueError::Sign(Error::Rng) => None,
-            _ => contain(|| self.fallback.get()).flatten(),
+            _ => contain(|| self.fallback.as_ref()?.as_deref()).flatten(),
         };
         let second = fallback.map(|backend| {
-            self.counters.fallbacks.add(1);
+            self.stats().fallbacks += 1;
             self.attempt(items, || backend)
         });
         match second.unwrap_or(Err(failure)) {

@@ -11,13 +11,12 @@ use core::time::Duration;
 
 use crossbeam_queue::SegQueue;
 
-use super::policy::{Class, Policy};
+use super::policy::{Policy, Work};
 use super::requests::{Batch, Requests, Ticket};
 use super::sync::{
     AtomicBool, AtomicU64, AtomicUsize, Condvar, Instant, Mutex, MutexGuard, PoisonError, SeqCst,
     now, wait_timeout, yield_now,
 };
-use super::turns::{Turns, Work};
 
 pub(super) struct Waiting<T> {
     policy: Policy,
@@ -42,10 +41,9 @@ pub(super) struct Waiting<T> {
 
 struct State<T> {
     requests: Requests<T>,
-    turns: Turns,
     /// Callers that wait for space, by the number of their first attempt.
     blocked: BTreeMap<u64, Waker>,
-    /// The last number given to such a caller.
+    /// The number of the next such caller.
     next: u64,
     /// Sleeping workers.
     sleepers: usize,
@@ -56,9 +54,6 @@ pub(super) enum Refused<T> {
     Full(T),
     Closed,
 }
-
-/// The wakers of callers that waited for space.
-type Wakers = Vec<(u64, Waker)>;
 
 /// The result of [`Waiting::push_or_lead`].
 pub(super) enum Pushed<'a, T> {
@@ -81,7 +76,6 @@ impl<T> Waiting<T> {
             is_closed: AtomicBool::new(false),
             state: Mutex::new(State {
                 requests: Requests::new(),
-                turns: Turns::new(),
                 blocked: BTreeMap::new(),
                 next: 0,
                 sleepers: 0,
@@ -164,9 +158,8 @@ impl<T> Waiting<T> {
         if !may_lead(state.requests.count()) {
             return None;
         }
-        let class = state
-            .next_turn()
-            .filter(|class| class.work == ticket.work)?;
+        let next = state.requests.next_turn();
+        let class = next.filter(|class| class.work == ticket.work)?;
         let share = self
             .policy
             .caller_share(class, self.under_way.load(SeqCst))?;
@@ -174,19 +167,12 @@ impl<T> Waiting<T> {
             return None;
         }
         let own = state.requests.remove(ticket)?;
-        let mut batch = state.requests.first(class.work, share.saturating_sub(1));
+        let others = share.saturating_sub(1);
+        let mut batch = state.requests.take_turn(class.work, others);
         batch.push(own);
-        state.turns.end(class.work);
         // Before `count` drops: a thread that closes the queue waits for either.
         self.led.fetch_add(1, SeqCst);
-        let wakers = self.begin(&mut state, batch.len());
-        drop(state);
-        let is_led = true;
-        let under_way = UnderWay {
-            queue: self,
-            is_led,
-        };
-        wake(wakers);
+        let under_way = self.begin(state, batch.len(), true);
         Some((batch, under_way))
     }
 
@@ -213,7 +199,8 @@ impl<T> Waiting<T> {
             }
         };
         let mut state = self.lock();
-        let number = *turn.get_or_insert_with(|| state.number());
+        let number = *turn.get_or_insert(state.next);
+        state.next += 1;
         let old = state.blocked.insert(number, waker);
         drop(state);
         drop(old);
@@ -277,7 +264,9 @@ impl<T> Waiting<T> {
             self.sort_in(&mut state);
             let sorted = state.requests.count();
             let mut wait = None;
-            if let (Some(oldest), Some(class)) = (state.requests.oldest(), state.next_turn()) {
+            if let (Some(oldest), Some(class)) =
+                (state.requests.oldest(), state.requests.next_turn())
+            {
                 let age = now().saturating_duration_since(oldest);
                 let under_way = self.under_way.load(SeqCst);
                 wait = self.policy.remaining_wait(sorted, age, under_way);
@@ -295,16 +284,8 @@ impl<T> Waiting<T> {
             state = self.sleep(state, count, wait);
         };
         let share = self.policy.share(class, self.under_way.load(SeqCst));
-        let batch = state.requests.first(class.work, share);
-        state.turns.end(class.work);
-        let wakers = self.begin(&mut state, batch.len());
-        drop(state);
-        let is_led = false;
-        let under_way = UnderWay {
-            queue: self,
-            is_led,
-        };
-        wake(wakers);
+        let batch = state.requests.take_turn(class.work, share);
+        let under_way = self.begin(state, batch.len(), false);
         Some((batch, under_way))
     }
 
@@ -315,16 +296,30 @@ impl<T> Waiting<T> {
         }
     }
 
-    /// Counts a batch that was taken, and returns the wakers of callers for whom there is space.
-    fn begin(&self, state: &mut MutexGuard<'_, State<T>>, count: usize) -> Wakers {
+    /// Counts a batch that was taken, and wakes the callers for whom there is space.
+    fn begin(
+        &self,
+        mut state: MutexGuard<'_, State<T>>,
+        count: usize,
+        is_led: bool,
+    ) -> UnderWay<'_, T> {
         let under_way = self.under_way.fetch_add(1, SeqCst) + 1;
         let rest = self.count.fetch_sub(count, SeqCst) - count;
         // Another worker must watch the rest, unless it waits for the end of a batch.
         let wait = self.policy.remaining_wait(rest, Duration::ZERO, under_way);
         if rest > 0 && wait.is_some() {
-            self.call_worker(state);
+            self.call_worker(&state);
         }
-        state.wakers_for(self.policy.capacity.saturating_sub(rest))
+        let space = self.policy.capacity.saturating_sub(rest);
+        let blocked = core::iter::from_fn(|| state.blocked.pop_first());
+        let wakers: Vec<_> = blocked.take(space).collect();
+        drop(state);
+        let under_way = UnderWay {
+            queue: self,
+            is_led,
+        };
+        wake(wakers);
+        under_way
     }
 
     /// Stops accepting requests. Returns the waiting requests if they are `cancelled`; otherwise
@@ -404,29 +399,6 @@ impl<T> Waiting<T> {
     /// A poisoned lock is taken anyway: nothing panics under it.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<T> State<T> {
-    /// The class that has the next turn, if a request waits.
-    fn next_turn(&self) -> Option<Class> {
-        let work = self.turns.next(self.requests.classes())?;
-        Some(Class {
-            work,
-            waiting: self.requests.len(work),
-            classes: self.requests.classes().count(),
-        })
-    }
-
-    fn number(&mut self) -> u64 {
-        self.next += 1;
-        self.next
-    }
-
-    /// Takes the wakers of as many callers as there is space for.
-    fn wakers_for(&mut self, space: usize) -> Wakers {
-        let wakers = core::iter::from_fn(|| self.blocked.pop_first());
-        wakers.take(space).collect()
     }
 }
 

@@ -9,14 +9,12 @@ mod closing;
 mod sync;
 
 #[path = "../../src/queue/policy.rs"]
+#[allow(dead_code)]
 mod policy;
 #[path = "../../src/queue/reply.rs"]
 mod reply;
 #[path = "../../src/queue/requests.rs"]
 mod requests;
-#[path = "../../src/queue/turns.rs"]
-#[allow(dead_code)]
-mod turns;
 #[path = "../../src/queue/waiting.rs"]
 #[allow(dead_code)]
 mod waiting;
@@ -30,10 +28,9 @@ use std::sync::Arc;
 use shuttle::future::block_on;
 use shuttle::thread::{self, JoinHandle};
 
-use self::policy::{Policy, Sharing};
+use self::policy::{Policy, Sharing, Work};
 use self::reply::{Answer, Reply, reply};
 use self::requests::{Batch, Ticket};
-use self::turns::Work;
 use self::waiting::{Pushed, Refused, Waiting};
 
 fn wake(waker: Waker) {

@@ -1,7 +1,6 @@
 //! Statistics of a queue.
 
 use core::fmt;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use core::time::Duration;
 
 /// Statistics of a queue since its start: [`BatchQueue::stats`](super::BatchQueue::stats).
@@ -40,6 +39,24 @@ pub struct QueueStats {
     pub latency_us: Histogram,
 }
 
+impl QueueStats {
+    /// Counts a batch that is passed to a backend.
+    pub(super) fn batch(&mut self, size: usize) {
+        self.batches += 1;
+        self.batch_sizes.add(size as u64);
+    }
+
+    /// Counts an answered request.
+    pub(super) fn answered(&mut self, is_signed: bool, latency: Duration) {
+        match is_signed {
+            true => self.signed += 1,
+            false => self.failed += 1,
+        }
+        let microseconds = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
+        self.latency_us.add(microseconds);
+    }
+}
+
 /// Values counted in buckets. The bucket with bound 2^i counts the values above 2^(i-1) and up to
 /// 2^i. The first bucket counts 0 and 1, the last everything above the second-last bound.
 #[derive(Clone, Eq, PartialEq)]
@@ -52,6 +69,11 @@ pub struct Histogram {
 const BUCKETS: usize = 36;
 
 impl Histogram {
+    fn add(&mut self, value: u64) {
+        self.counts[bucket(value)] += 1;
+        self.sum = self.sum.wrapping_add(value);
+    }
+
     /// The number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -100,96 +122,6 @@ impl fmt::Debug for Histogram {
     }
 }
 
-/// The counters. They guard no memory, so relaxed ordering suffices.
-#[derive(Default)]
-pub(super) struct Counters {
-    pub(super) signed: Counter,
-    pub(super) failed: Counter,
-    pub(super) cancelled: Counter,
-    pub(super) full: Counter,
-    pub(super) batches: Counter,
-    pub(super) led: Counter,
-    pub(super) fallbacks: Counter,
-    batch_sizes: Buckets,
-    latency_us: Buckets,
-}
-
-impl Counters {
-    pub(super) fn batch(&self, size: usize) {
-        self.batches.add(1);
-        self.batch_sizes.add(size as u64);
-    }
-
-    pub(super) fn answered(&self, is_signed: bool, latency: Duration) {
-        match is_signed {
-            true => self.signed.add(1),
-            false => self.failed.add(1),
-        }
-        let microseconds = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
-        self.latency_us.add(microseconds);
-    }
-
-    /// A snapshot, with the given numbers of accepted and waiting requests and of batches under
-    /// way.
-    pub(super) fn read(&self, accepted: u64, (waiting, under_way): (usize, usize)) -> QueueStats {
-        QueueStats {
-            accepted,
-            signed: self.signed.get(),
-            failed: self.failed.get(),
-            cancelled: self.cancelled.get(),
-            full: self.full.get(),
-            batches: self.batches.get(),
-            led: self.led.get(),
-            fallbacks: self.fallbacks.get(),
-            waiting,
-            under_way,
-            batch_sizes: self.batch_sizes.read(),
-            latency_us: self.latency_us.read(),
-        }
-    }
-}
-
-#[derive(Default)]
-pub(super) struct Counter(AtomicU64);
-
-impl Counter {
-    pub(super) fn add(&self, count: u64) {
-        self.0.fetch_add(count, Relaxed);
-    }
-
-    fn get(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-}
-
-struct Buckets {
-    counts: [Counter; BUCKETS],
-    sum: Counter,
-}
-
-impl Default for Buckets {
-    fn default() -> Self {
-        Self {
-            counts: core::array::from_fn(|_| Counter::default()),
-            sum: Counter::default(),
-        }
-    }
-}
-
-impl Buckets {
-    fn add(&self, value: u64) {
-        self.counts[bucket(value)].add(1);
-        self.sum.add(value);
-    }
-
-    fn read(&self) -> Histogram {
-        Histogram {
-            counts: core::array::from_fn(|i| self.counts[i].get()),
-            sum: self.sum.get(),
-        }
-    }
-}
-
 /// Index of the first bucket whose bound is at least `value`.
 fn bucket(value: u64) -> usize {
     let power = u64::BITS - value.saturating_sub(1).leading_zeros();
@@ -208,12 +140,11 @@ mod tests {
 
     #[test]
     fn quantiles_are_bounds() {
-        let buckets = Buckets::default();
-        assert_eq!(buckets.read().quantile(0.5), None);
+        let mut histogram = Histogram::default();
+        assert_eq!(histogram.quantile(0.5), None);
         for value in 1..=100 {
-            buckets.add(value);
+            histogram.add(value);
         }
-        let histogram = buckets.read();
         assert_eq!((histogram.count(), histogram.sum()), (100, 5050));
         let quantiles = [-1.0, 0.0, 0.5, 0.65, 1.0, 2.0].map(|q| histogram.quantile(q).unwrap());
         assert_eq!(quantiles, [1, 1, 64, 128, 128, 128]);
