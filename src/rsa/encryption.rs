@@ -11,6 +11,7 @@ use sha2::digest::Output;
 pub use self::any::{AnyEncryptionScheme, OaepHash};
 use self::sealed::Sealed;
 use super::key::{KeyHandle, Restriction};
+use super::signer::permit;
 use crate::rsa::Error;
 
 mod any;
@@ -21,12 +22,8 @@ mod sealed {
     use super::*;
 
     pub trait Sealed {
-        /// Fails if a modulus of `n_bits` bits is too short for the scheme; the error is that of a
-        /// batch of one.
-        fn check_size(&self, n_bits: u32) -> Result<(), Error>;
-
         /// The least difference between the lengths of an encoded message and its message, in
-        /// octets.
+        /// octets. No modulus may be shorter.
         fn overhead(&self) -> usize;
 
         /// Encodes `message` in `em`, which is as long as a sufficiently long modulus. The error is
@@ -119,11 +116,6 @@ impl<D: Digest, M: Digest> core::fmt::Debug for RsaesOaep<D, M> {
 }
 
 impl Sealed for RsaesPkcs1v15 {
-    /// Every key that can be imported is longer than 11 octets.
-    fn check_size(&self, _: u32) -> Result<(), Error> {
-        Ok(())
-    }
-
     fn overhead(&self) -> usize {
         pkcs1_v15::SHORTEST_OVERHEAD.into()
     }
@@ -149,12 +141,8 @@ impl Sealed for RsaesPkcs1v15 {
 }
 
 impl<D: Digest, M: Digest> Sealed for RsaesOaep<D, M> {
-    fn check_size(&self, n_bits: u32) -> Result<(), Error> {
-        check_oaep_size(self.label_hash.len(), n_bits)
-    }
-
     fn overhead(&self) -> usize {
-        oaep_overhead(self.label_hash.len())
+        oaep::overhead(self.label_hash.len())
     }
 
     fn encode<R: TryCryptoRng + ?Sized>(
@@ -171,9 +159,16 @@ impl<D: Digest, M: Digest> Sealed for RsaesOaep<D, M> {
     }
 }
 
-/// Fails if a modulus of `n_bits` bits is too short for OAEP with digests of `hash_len` bytes.
-fn check_oaep_size(hash_len: usize, n_bits: u32) -> Result<(), Error> {
-    let shortest = oaep_overhead(hash_len);
+/// Fails unless a key with a modulus of `n_bits` bits may encrypt and decrypt; the error is that of
+/// a batch of one.
+pub(super) fn check_key<S: Sealed>(
+    scheme: &S,
+    n_bits: u32,
+    restriction: Restriction,
+) -> Result<(), Error> {
+    // No restriction is for encryption.
+    permit(restriction, Restriction::None)?;
+    let shortest = scheme.overhead();
     if n_bits.div_ceil(8) as usize >= shortest {
         return Ok(());
     }
@@ -182,24 +177,4 @@ fn check_oaep_size(hash_len: usize, n_bits: u32) -> Result<(), Error> {
         bits: n_bits,
         min_bits: 8 * (shortest as u32 - 1) + 1,
     })
-}
-
-fn oaep_overhead(hash_len: usize) -> usize {
-    2 * hash_len + 2
-}
-
-/// Fails unless a key with a modulus of `n_bits` bits may encrypt and decrypt; the error is that of
-/// a batch of one.
-pub(super) fn check_key<S: Sealed>(
-    scheme: &S,
-    n_bits: u32,
-    restriction: Restriction,
-) -> Result<(), Error> {
-    match restriction {
-        Restriction::None => scheme.check_size(n_bits),
-        restriction => Err(Error::KeyRestricted {
-            index: 0,
-            restriction,
-        }),
-    }
 }

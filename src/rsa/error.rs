@@ -111,28 +111,24 @@ impl Error {
     #[must_use]
     pub fn index(&self) -> Option<usize> {
         match self {
-            Self::KeyTooShort { index, .. }
-            | Self::KeyRestricted { index, .. }
-            | Self::DigestLength { index, .. }
-            | Self::BlockOutOfRange { index, .. }
-            | Self::MessageTooLong { index, .. }
-            | Self::Verification { index }
-            | Self::Decryption { index }
-            | Self::Fault { index } => Some(*index),
             Self::Backend(error) => error.index(),
-            Self::KeySize { .. }
-            | Self::Key(_)
-            | Self::PublicKey(_)
-            | Self::GeneratedKeySize { .. }
-            | Self::GeneratedExponent { .. }
-            | Self::Rng
-            | Self::Blinding => None,
+            error => error.clone().index_mut().copied(),
         }
     }
 
     /// The same error at another `position`, if it concerns an item.
     pub(crate) fn at(mut self, position: usize) -> Self {
-        match &mut self {
+        if let Self::Backend(error) = self {
+            return Self::Backend(error.with_index(|_| position));
+        }
+        if let Some(index) = self.index_mut() {
+            *index = position;
+        }
+        self
+    }
+
+    fn index_mut(&mut self) -> Option<&mut usize> {
+        match self {
             Self::KeyTooShort { index, .. }
             | Self::KeyRestricted { index, .. }
             | Self::DigestLength { index, .. }
@@ -140,17 +136,16 @@ impl Error {
             | Self::MessageTooLong { index, .. }
             | Self::Verification { index }
             | Self::Decryption { index }
-            | Self::Fault { index } => *index = position,
-            Self::Backend(error) => *error = error.clone().with_index(|_| position),
+            | Self::Fault { index } => Some(index),
             Self::KeySize { .. }
             | Self::Key(_)
             | Self::PublicKey(_)
             | Self::GeneratedKeySize { .. }
             | Self::GeneratedExponent { .. }
             | Self::Rng
-            | Self::Blinding => {}
+            | Self::Blinding
+            | Self::Backend(_) => None,
         }
-        self
     }
 }
 

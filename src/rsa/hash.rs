@@ -4,7 +4,9 @@ use core::fmt;
 
 use pkcs8::ObjectIdentifier;
 use sha2::Digest;
+use sha2::digest::OutputSizeUser;
 use sha2::digest::const_oid::AssociatedOid;
+use sha2::digest::typenum::Unsigned;
 use zeroize::Zeroize;
 
 /// A hash function of the SHA-2 family (FIPS 180-4) or the SHA-3 family (FIPS 202).
@@ -76,12 +78,7 @@ impl Hash {
     /// The length of a digest in bytes.
     #[must_use]
     pub const fn digest_len(self) -> usize {
-        match self {
-            Self::Sha224 | Self::Sha512_224 | Self::Sha3_224 => 28,
-            Self::Sha256 | Self::Sha512_256 | Self::Sha3_256 => 32,
-            Self::Sha384 | Self::Sha3_384 => 48,
-            Self::Sha512 | Self::Sha3_512 => 64,
-        }
+        with_type!(self, D => <D as OutputSizeUser>::OutputSize::USIZE)
     }
 
     /// The hash function with this object identifier.

@@ -12,6 +12,7 @@ use super::random::{Randomness, Streams};
 use super::scheme::sealed::Sealed;
 use super::scheme::{AnyScheme, Scheme};
 use super::signer::Content::{self, Digest, Message};
+use super::signer::permit;
 use crate::rsa::Error;
 
 /// Verifies batches of signatures with a backend and a scheme (RFC 8017, section 8).
@@ -286,26 +287,16 @@ impl<S: Scheme> Signed<'_, '_, S> {
     /// Fails if the key does not permit the scheme. Returns the length that a salt must have at least,
     /// if it may have any.
     fn permit(&self, narrowest: Restriction, key: &PublicKey) -> Result<Option<usize>, Error> {
-        let restriction = key.restriction();
-        let (required, min_salt_len) = match (self.any_salt_len, restriction) {
-            (false, _) => (restriction, None),
-            // The length of the salt is checked when it is known.
-            (true, Restriction::PssWith { hash, min_salt_len }) => (
-                Restriction::PssWith {
-                    hash,
-                    min_salt_len: 0,
-                },
-                Some(min_salt_len),
-            ),
-            (true, Restriction::None | Restriction::Pss) => (restriction, Some(0)),
-        };
-        if !required.includes(narrowest) {
-            return Err(Error::KeyRestricted {
-                index: 0,
-                restriction,
-            });
+        let (restriction, mut least) = (key.restriction(), narrowest);
+        // The length of the salt is checked when it is known.
+        if let (true, Restriction::PssWith { min_salt_len, .. }) = (self.any_salt_len, &mut least) {
+            *min_salt_len = usize::MAX;
         }
-        Ok(min_salt_len)
+        permit(restriction, least)?;
+        Ok(self.any_salt_len.then_some(match restriction {
+            Restriction::PssWith { min_salt_len, .. } => min_salt_len,
+            Restriction::None | Restriction::Pss => 0,
+        }))
     }
 }
 

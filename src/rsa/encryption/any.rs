@@ -6,9 +6,9 @@ use batch_modexp_core::secret::Secret;
 use rand_core::TryCryptoRng;
 use sha2::Digest;
 
+use super::RsaesPkcs1v15;
 use super::oaep;
 use super::sealed::Sealed;
-use super::{RsaesPkcs1v15, check_oaep_size, oaep_overhead};
 use crate::rsa::Error;
 use crate::rsa::hash::{AnyDigest, Hash, with_type};
 use crate::rsa::key::KeyHandle;
@@ -81,17 +81,10 @@ impl OaepHash {
 }
 
 impl Sealed for AnyEncryptionScheme<'_> {
-    fn check_size(&self, n_bits: u32) -> Result<(), Error> {
-        match self {
-            Self::Pkcs1v15 => RsaesPkcs1v15.check_size(n_bits),
-            Self::Oaep { hash, .. } => check_oaep_size(hash.digest_len(), n_bits),
-        }
-    }
-
     fn overhead(&self) -> usize {
         match self {
             Self::Pkcs1v15 => RsaesPkcs1v15.overhead(),
-            Self::Oaep { hash, .. } => oaep_overhead(hash.digest_len()),
+            Self::Oaep { hash, .. } => oaep::overhead(hash.digest_len()),
         }
     }
 

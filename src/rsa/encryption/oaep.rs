@@ -10,6 +10,11 @@ use sha2::Digest;
 use crate::rsa::Error;
 use crate::rsa::hash::add_mask;
 
+/// The octets of an encoded message beside the message, with digests of `hash_len` octets.
+pub(super) fn overhead(hash_len: usize) -> usize {
+    2 * hash_len + 2
+}
+
 /// Writes `0x00 || maskedSeed || maskedDB` to `em`, with a seed from `rng` and masks by MGF1 with
 /// `M`.
 ///

@@ -4,17 +4,15 @@
 //! `Uint<LIMBS>`, and for a key without primes Montgomery powers. Only results, numbers that are
 //! divided and such powers are secrets in heap memory. The verdicts become public.
 
-mod arithmetic;
-
 use alloc::vec;
+use alloc::vec::Vec;
 
-use batch_modexp_core::monty::{Modulus, ModulusRef, parts};
+use batch_modexp_core::monty::{self, Modulus, ModulusRef, parts};
 use batch_modexp_core::secret::{Secret, reveal, scrubbed};
-use batch_modexp_core::width::{WithLimbs, with_limbs};
+use batch_modexp_core::width::{WithLimbs, load_limbs, with_limbs};
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
-use crypto_bigint::{BoxedUint, Choice, CtEq, CtLt, CtSelect, Gcd, Limb, Odd, Uint};
+use crypto_bigint::{BoxedUint, Choice, CtEq, CtLt, CtSelect, Gcd, Limb, Odd, Uint, UintRef};
 
-use self::arithmetic::{Product, inverse, remainder};
 use super::components::RsaComponents;
 use super::fault::KeyFault;
 use super::{Crt, Private};
@@ -39,10 +37,8 @@ pub(super) fn check(components: &RsaComponents<'_>) -> Result<Checked, Error> {
     // n is public.
     let params = BoxedMontyParams::new_vartime(n.clone());
     let mut d = number(components.d, width, KeyFault::PrivateExponent)?;
-    require(
-        nonzero(d.as_limbs()) & d.ct_lt(n.as_ref()),
-        KeyFault::PrivateExponent,
-    )?;
+    let is_in_range = d.as_uint_ref().is_nonzero() & d.ct_lt(n.as_ref());
+    require(is_in_range, KeyFault::PrivateExponent)?;
     let private = match components.primes {
         None => {
             if is_prime_power(&n) {
@@ -166,21 +162,7 @@ fn prime_size(p: &BoxedUint, q: &BoxedUint, n_bits: u32) -> (usize, u32) {
 
 /// Whether `value` is below `2^bits`.
 fn fits(value: &[Limb], bits: u32) -> Choice {
-    let (whole, rest) = ((bits / Limb::BITS) as usize, bits % Limb::BITS);
-    let mut above = Secret::new(0);
-    for (index, limb) in value.iter().enumerate().skip(whole) {
-        *above |= if index == whole {
-            limb.0 >> rest
-        } else {
-            limb.0
-        };
-    }
-    above.ct_eq(&0)
-}
-
-fn nonzero(limbs: &[Limb]) -> Choice {
-    let any = Secret::new(limbs.iter().fold(0, |any, limb| any | limb.0));
-    !any.ct_eq(&0)
+    !bits.ct_lt(&UintRef::new(value).bit_width())
 }
 
 /// Makes a verdict public.
@@ -239,15 +221,16 @@ impl WithLimbs for Relations<'_> {
     type Output = Result<Crt, Error>;
 
     fn run<const LIMBS: usize>(self) -> Result<Crt, Error> {
-        let p = Secret::new(low::<LIMBS>(self.p));
-        let q = Secret::new(low::<LIMBS>(self.q));
+        let low = |number: &BoxedUint| Secret::new(number.as_uint_ref().to_uint_resize::<LIMBS>());
+        let (p, q) = (low(self.p), low(self.q));
+        let is_odd_above_one = |prime: &Uint<LIMBS>| prime.is_odd() & !is_one(prime);
         require(
             is_odd_above_one(&p) & is_odd_above_one(&q),
             KeyFault::Factor,
         )?;
         require(!p.ct_eq(&*q), KeyFault::EqualFactors)?;
-        let product = Product::new(&p, &q);
-        require(product.equals(self.n), KeyFault::Product)?;
+        let is_product = UintRef::new(&product(&p, &q)).ct_eq(self.n);
+        require(is_product, KeyFault::Product)?;
 
         // Odd numbers above 1, less 1.
         let (p_less_1, q_less_1) = (Secret::new(less_one(&p)), Secret::new(less_one(&q)));
@@ -255,7 +238,7 @@ impl WithLimbs for Relations<'_> {
         let dq = remainder(self.d.as_limbs(), &q_less_1);
         let inverse_to_e = |half: &Uint<LIMBS>, modulus| {
             let e = remainder(self.e.as_limbs(), modulus);
-            is_one(&Product::new(half, &e).remainder(modulus))
+            is_one(&remainder(&product(half, &e), modulus))
         };
         require(
             inverse_to_e(&dp, &p_less_1) & inverse_to_e(&dq, &q_less_1),
@@ -263,29 +246,27 @@ impl WithLimbs for Relations<'_> {
         )?;
         let is_short = is_short(self.n_bits / 2, [&p, &q], [&dp, &dq]);
         require(!is_short, KeyFault::ShortPrivateExponent)?;
-        require(equals_given(&dp, &self.dp), KeyFault::Dp)?;
-        require(equals_given(&dq, &self.dq), KeyFault::Dq)?;
+        let equals = |value: &Uint<LIMBS>, given: &Option<Secret<BoxedUint>>| match given {
+            Some(given) => value.as_uint_ref().ct_eq(given.as_uint_ref()),
+            None => Choice::TRUE,
+        };
+        require(equals(&dp, &self.dp), KeyFault::Dp)?;
+        require(equals(&dq, &self.dq), KeyFault::Dq)?;
 
         let qinv = match &self.qinv {
             Some(qinv) => {
-                require(
-                    fits(qinv.as_limbs(), self.limbs as u32 * Limb::BITS),
-                    KeyFault::Qinv,
-                )?;
-                Secret::new(low::<LIMBS>(qinv))
+                let is_below_p = qinv.as_uint_ref().ct_lt(p.as_uint_ref());
+                require(is_below_p, KeyFault::Qinv)?;
+                low(qinv)
             }
             None => inverse(&q, &p),
         };
-        let is_inverse = is_one(&Product::new(&qinv, &q).remainder(&p));
-        require(qinv.ct_lt(&*p) & is_inverse, KeyFault::Qinv)?;
+        let is_inverse = is_one(&remainder(&product(&qinv, &q), &p));
+        require(is_inverse, KeyFault::Qinv)?;
 
         let boxed = |value: &Uint<LIMBS>| {
-            let mut boxed = Secret::new(BoxedUint::zero_with_precision(
-                self.limbs as u32 * Limb::BITS,
-            ));
-            let limbs = boxed.as_mut_limbs();
-            limbs.copy_from_slice(&value.as_limbs()[..self.limbs]);
-            boxed
+            let limbs = value.as_limbs()[..self.limbs].to_vec();
+            Secret::new(BoxedUint::from(limbs))
         };
         Ok(Crt {
             p: Modulus::new(&p.as_limbs()[..self.limbs], 0),
@@ -299,17 +280,26 @@ impl WithLimbs for Relations<'_> {
     }
 }
 
-/// The low `LIMBS` limbs of `value`, or all of it.
-fn low<const LIMBS: usize>(value: &BoxedUint) -> Uint<LIMBS> {
-    let mut low = Uint::ZERO;
-    let limbs = low.as_mut_limbs().iter_mut().zip(value.as_limbs());
-    limbs.for_each(|(to, from)| *to = *from);
-    low
+/// `value mod modulus` for any modulus but 0, also an even one.
+fn remainder<const LIMBS: usize>(value: &[Limb], modulus: &Uint<LIMBS>) -> Secret<Uint<LIMBS>> {
+    Secret::new(load_limbs(&monty::remainder(value, modulus.as_limbs())))
 }
 
-fn is_odd_above_one<const LIMBS: usize>(value: &Uint<LIMBS>) -> Choice {
-    let lowest = Secret::new(value.as_limbs()[0].0 & 1);
-    lowest.ct_eq(&1) & !is_one(value)
+/// `1 / value mod modulus` for an odd modulus; 0 if there is no inverse.
+fn inverse<const LIMBS: usize>(value: &Uint<LIMBS>, modulus: &Uint<LIMBS>) -> Secret<Uint<LIMBS>> {
+    let one = Odd::new(Uint::ONE).expect("an odd number");
+    let modulus = Secret::new(Odd::new(*modulus).unwrap_or(one));
+    Secret::new(value.invert_odd_mod(&modulus).unwrap_or(Uint::ZERO))
+}
+
+fn product<const LIMBS: usize>(a: &Uint<LIMBS>, b: &Uint<LIMBS>) -> Secret<Vec<Limb>> {
+    let mut product = Secret::new(vec![Limb::ZERO; 2 * LIMBS]);
+    let (low, high) = a.widening_mul(b);
+    let halves = Secret::new([low, high]);
+    for (out, half) in product.chunks_exact_mut(LIMBS).zip(&*halves) {
+        out.copy_from_slice(half.as_limbs());
+    }
+    product
 }
 
 /// Whether d modulo `lcm(p - 1, q - 1)` is below `2^bits`, half the length of n, given `dp = d mod
@@ -345,18 +335,4 @@ fn less_one<const LIMBS: usize>(value: &Uint<LIMBS>) -> Uint<LIMBS> {
     let mut less = *value;
     less.as_mut_limbs()[0].0 ^= 1;
     less
-}
-
-/// Whether `value` equals the number that the caller has given, or none was given.
-fn equals_given<const LIMBS: usize>(
-    value: &Uint<LIMBS>,
-    given: &Option<Secret<BoxedUint>>,
-) -> Choice {
-    let Some(given) = given else {
-        return Choice::TRUE;
-    };
-    let (shared, high) = given.as_limbs().split_at(LIMBS.min(given.as_limbs().len()));
-    value.as_limbs()[..shared.len()].ct_eq(shared)
-        & !nonzero(&value.as_limbs()[shared.len()..])
-        & !nonzero(high)
 }

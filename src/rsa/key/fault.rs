@@ -90,96 +90,80 @@ pub enum KeyFault {
 
 impl fmt::Display for KeyFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let relation = match self {
-            Self::Pem => return f.write_str("there is no PEM block, or it is damaged"),
-            Self::Base64 => return f.write_str("n or e is not base64url without padding"),
-            Self::Label { expected } => {
-                return write!(f, "there is no PEM block labelled {expected}");
-            }
-            Self::EscapedNewlines => {
-                return f.write_str(
-                    r"the newlines of the PEM block are written as \n; replace them by newlines",
-                );
-            }
-            Self::Encrypted => {
-                return f.write_str(
-                    "the key is encrypted; read it by `from_pkcs8_encrypted_pem`, or decrypt it with \
+        match self {
+            Self::Pem => f.write_str("there is no PEM block, or it is damaged"),
+            Self::Base64 => f.write_str("n or e is not base64url without padding"),
+            Self::Label { expected } => write!(f, "there is no PEM block labelled {expected}"),
+            Self::EscapedNewlines => f.write_str(
+                r"the newlines of the PEM block are written as \n; replace them by newlines",
+            ),
+            Self::Encrypted => f.write_str(
+                "the key is encrypted; read it by `from_pkcs8_encrypted_pem`, or decrypt it with \
                      `openssl pkey -in KEY -out NEW`",
-                );
-            }
+            ),
             Self::Structure { found } => {
                 let (label, other) = match *found {
                     "PrivateKeyInfo" => ("PRIVATE KEY", "PKCS#1 or encrypted"),
                     _ => ("RSA PRIVATE KEY", "PKCS#8"),
                 };
-                return write!(
+                write!(
                     f,
                     "this is a {found}, read as {other}; its PEM label must be {label}"
-                );
+                )
             }
-            Self::Der { expected } => return write!(f, "this is not the DER of a {expected}"),
-            Self::Algorithm => return f.write_str("this is not an RSA key"),
-            Self::PssParameters => {
-                return f.write_str(
-                    "the key is restricted to RSASSA-PSS with parameters that are not supported; \
+            Self::Der { expected } => write!(f, "this is not the DER of a {expected}"),
+            Self::Algorithm => f.write_str("this is not an RSA key"),
+            Self::PssParameters => f.write_str(
+                "the key is restricted to RSASSA-PSS with parameters that are not supported; \
                      supported are SHA-2 and SHA-3, and MGF1 with the same hash",
-                );
-            }
+            ),
             #[cfg(feature = "encrypted")]
-            Self::Passphrase => return f.write_str("the passphrase does not fit"),
+            Self::Passphrase => f.write_str("the passphrase does not fit"),
             #[cfg(feature = "encrypted")]
-            Self::Encryption(algorithm) => {
-                return write!(
-                    f,
-                    "keys that are encrypted with {algorithm} are not supported; \
+            Self::Encryption(algorithm) => write!(
+                f,
+                "keys that are encrypted with {algorithm} are not supported; \
                      encrypt it anew with `openssl pkcs8 -topk8 -in KEY -out NEW`"
-                );
-            }
+            ),
             #[cfg(feature = "encrypted")]
-            Self::Derivation => {
-                return f.write_str(
-                    "the encrypted key asks for a derivation with impossible parameters, or with \
+            Self::Derivation => f.write_str(
+                "the encrypted key asks for a derivation with impossible parameters, or with \
                      more than 1 GiB or 100 million iterations; \
                      encrypt it anew with `openssl pkcs8 -topk8 -in KEY -out NEW`",
-                );
-            }
-            Self::PublicKeySize { bits } => {
-                return write!(
-                    f,
-                    "n has {bits} bits; supported are {MIN_BITS} to {MAX_PUBLIC_BITS} bits"
-                );
-            }
-            Self::LongPublicExponent { bits, max_bits } => {
-                return write!(
-                    f,
-                    "e has {bits} bits, and at most {max_bits} are allowed; if you trust the key, read it by \
+            ),
+            Self::PublicKeySize { bits } => write!(
+                f,
+                "n has {bits} bits; supported are {MIN_BITS} to {MAX_PUBLIC_BITS} bits"
+            ),
+            Self::LongPublicExponent { bits, max_bits } => write!(
+                f,
+                "e has {bits} bits, and at most {max_bits} are allowed; if you trust the key, read it by \
                      `from_numbers_with_exponent_bits`"
-                );
-            }
-            Self::EvenModulus => "n is even",
-            Self::PublicExponent => "e is not an odd number from 3 to n",
-            Self::PrivateExponent => "d is not between 0 and n",
-            Self::ShortPrivateExponent => {
-                return f.write_str(
-                    "d modulo lcm(p - 1, q - 1) is too small to be secret; generate another key",
-                );
-            }
-            Self::PrimePower => {
-                return f.write_str(
-                    "n is a prime or a power of one, so its d is no secret; generate another key",
-                );
-            }
-            Self::Factor => "p or q is not an odd number above 1",
-            Self::EqualFactors => "p and q are equal",
-            Self::Product => "n is not p q",
-            Self::Exponents => "e and d do not belong together and to n",
-            Self::Dp => "dP is not d mod p - 1",
-            Self::Dq => "dQ is not d mod q - 1",
-            Self::Qinv => "qInv is not the inverse of q modulo p",
-        };
-        write!(
-            f,
-            "the numbers of the key do not belong together: {relation}; export it again"
-        )
+            ),
+            Self::EvenModulus => contradiction(f, "n is even"),
+            Self::PublicExponent => contradiction(f, "e is not an odd number from 3 to n"),
+            Self::PrivateExponent => contradiction(f, "d is not between 0 and n"),
+            Self::ShortPrivateExponent => f.write_str(
+                "d modulo lcm(p - 1, q - 1) is too small to be secret; generate another key",
+            ),
+            Self::PrimePower => f.write_str(
+                "n is a prime or a power of one, so its d is no secret; generate another key",
+            ),
+            Self::Factor => contradiction(f, "p or q is not an odd number above 1"),
+            Self::EqualFactors => contradiction(f, "p and q are equal"),
+            Self::Product => contradiction(f, "n is not p q"),
+            Self::Exponents => contradiction(f, "e and d do not belong together and to n"),
+            Self::Dp => contradiction(f, "dP is not d mod p - 1"),
+            Self::Dq => contradiction(f, "dQ is not d mod q - 1"),
+            Self::Qinv => contradiction(f, "qInv is not the inverse of q modulo p"),
+        }
     }
+}
+
+/// Writes that numbers of the key break a relation.
+fn contradiction(f: &mut fmt::Formatter<'_>, relation: &str) -> fmt::Result {
+    write!(
+        f,
+        "the numbers of the key do not belong together: {relation}; export it again"
+    )
 }

@@ -85,7 +85,23 @@ impl<D: Digest + FixedOutputReset, M: Digest> Scheme for Pss<D, M> {
         rng: &mut R,
         encoded: &mut [u8],
     ) -> Result<(), Error> {
-        encode::<D, M, R>(digest, self.salt_len, n_bits, rng, encoded)
+        check_length(digest.len(), self.salt_len, n_bits)?;
+        let (top, em, unused) = split(n_bits, encoded);
+        top.fill(0);
+        let (db, rest) = em.split_at_mut(em.len() - digest.len() - 1);
+        let (padding, salt) = db.split_at_mut(db.len() - self.salt_len);
+        if self.salt_len > 0 {
+            rng.try_fill_bytes(salt).map_err(|_| Error::Rng)?;
+        }
+
+        let h = hash::<D>(digest, salt);
+        padding.fill(0);
+        padding[padding.len() - 1] = 1;
+        add_mask::<M>(&h, db);
+        db[0] &= !unused;
+        rest[..h.len()].copy_from_slice(&h);
+        rest[h.len()] = 0xbc;
+        Ok(())
     }
 
     fn verify_vartime(
@@ -95,8 +111,25 @@ impl<D: Digest + FixedOutputReset, M: Digest> Scheme for Pss<D, M> {
         min_salt_len: Option<usize>,
         encoded: &mut [u8],
     ) -> Result<bool, Error> {
-        let salt = min_salt_len.map_or(SaltLen::Exactly(self.salt_len), SaltLen::AtLeast);
-        verify::<D, M>(digest, salt, n_bits, encoded)
+        let accepted = match min_salt_len {
+            Some(least) => least..=usize::MAX,
+            None => self.salt_len..=self.salt_len,
+        };
+        check_length(digest.len(), *accepted.start(), n_bits)?;
+        let (top, em, unused) = split(n_bits, encoded);
+        let (db, rest) = em.split_at_mut(em.len() - digest.len() - 1);
+        let (h, trailer) = rest.split_at(digest.len());
+        if top.iter().any(|octet| *octet != 0) || db[0] & unused != 0 || trailer != [0xbc] {
+            return Ok(false);
+        }
+        add_mask::<M>(h, db);
+        db[0] &= !unused;
+        let Some(end) = db.iter().position(|octet| *octet != 0) else {
+            return Ok(false);
+        };
+        let (one, salt) = db[end..].split_at(1);
+        let fits = accepted.contains(&salt.len());
+        Ok(one == [1] && fits && hash::<D>(digest, salt)[..] == *h)
     }
 }
 
@@ -122,87 +155,20 @@ impl<D, M> fmt::Debug for Pss<D, M> {
     }
 }
 
-/// Writes `maskedDB || H || 0xbc` to `encoded`, which is as long as a modulus of `n_bits` bits.
-///
-/// A zero byte precedes it if the modulus is one bit longer than a whole number of bytes. The salt
-/// of `salt_len` bytes is drawn from `rng`. `M` is the hash function of the mask generation.
-pub(super) fn encode<D: Digest, M: Digest, R: TryCryptoRng + ?Sized>(
-    digest: &[u8],
-    salt_len: usize,
-    n_bits: u32,
-    rng: &mut R,
-    encoded: &mut [u8],
-) -> Result<(), Error> {
-    check_length(digest.len(), salt_len, n_bits)?;
-    let em_bits = n_bits - 1;
-    let em_len = em_bits.div_ceil(8) as usize;
+/// Splits an encoding for a modulus of `n_bits` bits into a zero byte, if the modulus is one bit
+/// longer than a whole number of bytes, and `maskedDB || H || 0xbc`. Also returns the highest bits
+/// of maskedDB, which are zero.
+fn split(n_bits: u32, encoded: &mut [u8]) -> (&mut [u8], &mut [u8], u8) {
     let len = n_bits.div_ceil(8) as usize;
     assert_eq!(
         encoded.len(),
         len,
         "an encoded message is as long as the modulus"
     );
-    let (top, em) = encoded.split_at_mut(len - em_len);
-    top.fill(0);
-    let (db, rest) = em.split_at_mut(em_len - digest.len() - 1);
-    let (padding, salt) = db.split_at_mut(db.len() - salt_len);
-    if salt_len > 0 {
-        rng.try_fill_bytes(salt).map_err(|_| Error::Rng)?;
-    }
-
-    let h = hash::<D>(digest, salt);
-    padding.fill(0);
-    padding[padding.len() - 1] = 1;
-    add_mask::<M>(&h, db);
-    db[0] &= 0xff >> (8 * em_len as u32 - em_bits);
-    rest[..h.len()].copy_from_slice(&h);
-    rest[h.len()] = 0xbc;
-    Ok(())
-}
-
-/// Accepted salt lengths, in bytes.
-#[derive(Clone, Copy)]
-pub(super) enum SaltLen {
-    Exactly(usize),
-    AtLeast(usize),
-}
-
-/// Whether `encoded` is an encoding of `digest` with an accepted salt length (RFC 8017, section
-/// 9.1.2). Variable-time. The octets are overwritten.
-pub(super) fn verify<D: Digest, M: Digest>(
-    digest: &[u8],
-    salt_len: SaltLen,
-    n_bits: u32,
-    encoded: &mut [u8],
-) -> Result<bool, Error> {
-    let (SaltLen::Exactly(least) | SaltLen::AtLeast(least)) = salt_len;
-    check_length(digest.len(), least, n_bits)?;
     let em_bits = n_bits - 1;
-    let em_len = em_bits.div_ceil(8) as usize;
-    let len = n_bits.div_ceil(8) as usize;
-    assert_eq!(
-        encoded.len(),
-        len,
-        "an encoded message is as long as the modulus"
-    );
-    let (top, em) = encoded.split_at_mut(len - em_len);
-    let (db, rest) = em.split_at_mut(em_len - digest.len() - 1);
-    let (h, trailer) = rest.split_at(digest.len());
-    let unused = !(0xff >> (8 * em_len as u32 - em_bits));
-    if top.iter().any(|octet| *octet != 0) || db[0] & unused != 0 || trailer != [0xbc] {
-        return Ok(false);
-    }
-    add_mask::<M>(h, db);
-    db[0] &= !unused;
-    let Some(end) = db.iter().position(|octet| *octet != 0) else {
-        return Ok(false);
-    };
-    let (one, salt) = db[end..].split_at(1);
-    let fits = match salt_len {
-        SaltLen::Exactly(len) => salt.len() == len,
-        SaltLen::AtLeast(len) => salt.len() >= len,
-    };
-    Ok(one == [1] && fits && hash::<D>(digest, salt)[..] == *h)
+    let em_len = em_bits.div_ceil(8);
+    let (top, em) = encoded.split_at_mut(len - em_len as usize);
+    (top, em, !(0xff >> (8 * em_len - em_bits)))
 }
 
 /// The hash of eight zeros, a digest and a salt.
