@@ -165,12 +165,8 @@ impl BatchQueue {
     /// If the queue is full, the request enters it when the future is polled and there is space.
     pub fn sign(&self, key: &KeyHandle, scheme: impl Into<AnyScheme>, message: &[u8]) -> Signing {
         let scheme = scheme.into();
-        self.submit(
-            key,
-            scheme,
-            scheme.hash().digest(message),
-            MayCompute(false),
-        )
+        let digest = scheme.hash().digest(message);
+        self.submit(key, scheme, digest.as_ref(), MayCompute(false))
     }
 
     /// Submits a digest made by the scheme's hash function; otherwise as [`sign`](Self::sign).
@@ -180,7 +176,7 @@ impl BatchQueue {
         scheme: impl Into<AnyScheme>,
         digest: &[u8],
     ) -> Signing {
-        self.check_and_submit(key, scheme.into(), digest, MayCompute(false))
+        self.submit(key, scheme.into(), digest, MayCompute(false))
     }
 
     /// Submits a message as [`sign`](Self::sign) does, but fails if the queue is full.
@@ -238,8 +234,9 @@ impl BatchQueue {
     ) -> Result<Signature, QueueError> {
         self.check_may_block()?;
         let scheme = scheme.into();
-        self.submit(key, scheme, scheme.hash().digest(message), MayCompute(true))
-            .wait()
+        let digest = scheme.hash().digest(message);
+        let signing = self.submit(key, scheme, digest.as_ref(), MayCompute(true));
+        signing.wait()
     }
 
     /// Signs a digest made by the scheme's hash function; otherwise as
@@ -255,8 +252,8 @@ impl BatchQueue {
         digest: &[u8],
     ) -> Result<Signature, QueueError> {
         self.check_may_block()?;
-        self.check_and_submit(key, scheme.into(), digest, MayCompute(true))
-            .wait()
+        let signing = self.submit(key, scheme.into(), digest, MayCompute(true));
+        signing.wait()
     }
 
     /// Statistics since the queue was started; zeros in a forked child, which has no workers.
@@ -303,51 +300,46 @@ impl BatchQueue {
         }
     }
 
-    fn check_and_submit(
+    fn submit(
         &self,
         key: &KeyHandle,
         scheme: AnyScheme,
         digest: &[u8],
         may_compute: MayCompute,
     ) -> Signing {
-        if digest.len() != scheme.digest_len() {
-            let error = Error::DigestLength {
-                index: 0,
-                len: digest.len(),
-                expected: scheme.digest_len(),
-            };
-            return Signing::failed(&self.0.shared, error.into());
-        }
-        self.submit(key, scheme, AnyDigest::new(digest), may_compute)
-    }
-
-    fn submit(
-        &self,
-        key: &KeyHandle,
-        scheme: AnyScheme,
-        digest: AnyDigest,
-        may_compute: MayCompute,
-    ) -> Signing {
         let shared = &self.0.shared;
-        let restriction = key.restriction();
-        if shared.is_forked() {
-            return Signing::failed(shared, QueueError::Forked);
-        }
-        if !scheme.is_permitted_by(restriction) {
-            let error = Error::KeyRestricted {
-                index: 0,
-                restriction,
-            };
-            return Signing::failed(shared, error.into());
+        if let Err(error) = self.check(key, scheme, digest) {
+            return Signing::failed(shared, error);
         }
         let (reply, answer) = reply();
         let request = Request {
             key: key.clone(),
             scheme,
-            digest,
+            digest: AnyDigest::new(digest),
             reply,
         };
         Signing::submit(shared, request, answer, may_compute)
+    }
+
+    fn check(&self, key: &KeyHandle, scheme: AnyScheme, digest: &[u8]) -> Result<(), QueueError> {
+        let restriction = key.restriction();
+        if digest.len() != scheme.digest_len() {
+            return Err(QueueError::Sign(Error::DigestLength {
+                index: 0,
+                len: digest.len(),
+                expected: scheme.digest_len(),
+            }));
+        }
+        if self.0.shared.is_forked() {
+            return Err(QueueError::Forked);
+        }
+        match scheme.is_permitted_by(restriction) {
+            true => Ok(()),
+            false => Err(QueueError::Sign(Error::KeyRestricted {
+                index: 0,
+                restriction,
+            })),
+        }
     }
 
     fn if_queued(&self, signing: Signing) -> Result<Signing, QueueError> {

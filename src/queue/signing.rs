@@ -64,16 +64,15 @@ impl Signing {
             false => shared.waiting.push(work, request).map(Pushed::Waits),
         };
         let stage = match pushed {
-            Ok(Pushed::Waits(ticket)) => Stage::Queued {
-                ticket: Some(ticket),
-                answer,
-            },
-            Ok(Pushed::Led(batch, under_way)) => {
-                shared.lead(batch, under_way);
-                Stage::Queued {
-                    ticket: None,
-                    answer,
-                }
+            Ok(pushed) => {
+                let ticket = match pushed {
+                    Pushed::Waits(ticket) => Some(ticket),
+                    Pushed::Led(batch, under_way) => {
+                        shared.lead(batch, under_way);
+                        None
+                    }
+                };
+                Stage::Queued { ticket, answer }
             }
             Err(Refused::Closed) => Stage::Failed(QueueError::ShutDown),
             Err(Refused::Full(request)) => Stage::Blocked {
@@ -89,14 +88,10 @@ impl Signing {
     }
 
     /// Returns the error of a request that has failed already, or `Full` if it is not in the queue.
-    pub(super) fn if_queued(mut self) -> Result<Self, QueueError> {
+    pub(super) fn if_queued(self) -> Result<Self, QueueError> {
         match &self.stage {
             Stage::Blocked { .. } => Err(QueueError::Full),
-            Stage::Failed(error) => {
-                let error = error.clone();
-                self.stage = Stage::Over;
-                Err(error)
-            }
+            Stage::Failed(error) => Err(error.clone()),
             Stage::Queued { .. } | Stage::Over => Ok(self),
         }
     }

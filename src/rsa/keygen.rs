@@ -20,12 +20,13 @@ use std::{panic::resume_unwind, thread};
 
 use batch_modexp_core::engine::{Engine, SecretPowers};
 use batch_modexp_core::secret::Secret;
-use crypto_bigint::{BoxedUint, Limb};
+use crypto_bigint::BoxedUint;
 use rand_core::TryCryptoRng;
 
 use self::candidates::Candidates;
 pub use self::export::GeneratedKey;
 use self::primality::Testers;
+use self::trial_division::odd_primes;
 use super::backend::{PerThread, RsaBackend};
 use super::random::{Randomness, Streams};
 use crate::rsa::{Error, MAX_BITS, MIN_BITS};
@@ -67,16 +68,10 @@ const STEP: u32 = 128;
 pub struct KeyGenerator<B> {
     backend: B,
     bits: u32,
-    exponent: PublicExponent,
+    exponent: u32,
     is_safe: bool,
     candidates: Candidates,
     stop: Arc<AtomicBool>,
-}
-
-/// The public exponent e, with its prime factors.
-struct PublicExponent {
-    value: u32,
-    factors: Vec<u32>,
 }
 
 impl<B: RsaBackend + Sync> KeyGenerator<B> {
@@ -91,12 +86,9 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
         if !(MIN_BITS..=MAX_BITS).contains(&bits) || !bits.is_multiple_of(STEP) {
             return Err(Error::GeneratedKeySize { bits });
         }
-        let exponent = PublicExponent {
-            value: 65_537,
-            factors: Vec::from([65_537]),
-        };
+        let exponent = 65_537;
         Ok(Self {
-            candidates: exponent.candidates(bits / 2, false, &backend),
+            candidates: candidates(bits / 2, exponent, false, &backend),
             backend,
             bits,
             exponent,
@@ -112,7 +104,10 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
     /// [`Error::GeneratedExponent`] unless it is odd and above 2^16 (FIPS 186-5, section 5.4, step
     /// e).
     pub fn public_exponent(mut self, e: u32) -> Result<Self, Error> {
-        self.exponent = PublicExponent::new(e).ok_or(Error::GeneratedExponent { e })?;
+        if e.is_multiple_of(2) || e <= 1 << 16 {
+            return Err(Error::GeneratedExponent { e });
+        }
+        self.exponent = e;
         Ok(self.prepared())
     }
 
@@ -140,7 +135,7 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
     /// With new candidates after another setting.
     fn prepared(mut self) -> Self {
         let bits = self.bits / 2;
-        self.candidates = self.exponent.candidates(bits, self.is_safe, &self.backend);
+        self.candidates = candidates(bits, self.exponent, self.is_safe, &self.backend);
         self
     }
 
@@ -258,7 +253,7 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
                 // Two primes that do not fit together are both discarded.
                 let pair = <[_; 2]>::try_from(primes.split_off(primes.len() - 2));
                 let pair = pair.unwrap_or_else(|_| unreachable!("these are two"));
-                keys.extend(numbers::key(self.exponent.value, pair)?);
+                keys.extend(numbers::key(self.exponent, pair)?);
             }
         }
         Ok(keys)
@@ -285,41 +280,18 @@ fn small_primes_below<B: RsaBackend>(bits: u32, backend: &B) -> u32 {
     ((for_1024_bits * square) >> 20).clamp(1 << 10, 1 << 16) as u32
 }
 
-/// Halves a number, rounded down.
-fn halve(limbs: &mut [Limb]) {
-    let mut carry = 0;
-    for limb in limbs.iter_mut().rev() {
-        let halved = limb.0 >> 1 | carry;
-        carry = limb.0 << (Limb::BITS - 1);
-        *limb = Limb(halved);
-    }
+/// Candidates of `bits` bits for primes of a key with the exponent `e`.
+fn candidates<B: RsaBackend>(bits: u32, e: u32, is_safe: bool, backend: &B) -> Candidates {
+    let below = small_primes_below(bits, backend);
+    Candidates::new(bits, &factors(e), below, is_safe)
 }
 
-impl PublicExponent {
-    /// `None` unless `value` is odd and above 2^16.
-    fn new(value: u32) -> Option<Self> {
-        if value.is_multiple_of(2) || value <= 1 << 16 {
-            return None;
-        }
-        let (mut factors, mut rest) = (Vec::new(), value);
-        for factor in (3..=u32::from(u16::MAX)).step_by(2) {
-            if rest.is_multiple_of(factor) {
-                factors.push(factor);
-            }
-            while rest.is_multiple_of(factor) {
-                rest /= factor;
-            }
-        }
-        // The rest has no factor below 2^16, so it is prime or 1.
-        factors.extend((rest > 1).then_some(rest));
-        Some(Self { value, factors })
-    }
-
-    /// Candidates of `bits` bits for primes of a key with this exponent.
-    fn candidates<B: RsaBackend>(&self, bits: u32, is_safe: bool, backend: &B) -> Candidates {
-        let below = small_primes_below(bits, backend);
-        Candidates::new(bits, &self.factors, below, is_safe)
-    }
+/// The prime factors of `e` below 2^16. A candidate less 1 is so rarely a multiple of a larger one that
+/// [`numbers::key`] may reject the prime.
+fn factors(e: u32) -> Vec<u32> {
+    let mut factors = odd_primes(1 << 16);
+    factors.retain(|prime| e.is_multiple_of(*prime));
+    factors
 }
 
 impl<B: fmt::Debug> fmt::Debug for KeyGenerator<B> {
@@ -327,7 +299,7 @@ impl<B: fmt::Debug> fmt::Debug for KeyGenerator<B> {
         f.debug_struct("KeyGenerator")
             .field("backend", &self.backend)
             .field("bits", &self.bits)
-            .field("public_exponent", &self.exponent.value)
+            .field("public_exponent", &self.exponent)
             .field("safe_primes", &self.is_safe)
             .finish()
     }
@@ -339,14 +311,30 @@ mod tests {
 
     #[test]
     fn factors_of_exponents() {
-        let factors = |value| PublicExponent::new(value).map(|e| e.factors);
-        assert_eq!(factors(65_537), Some(Vec::from([65_537])));
-        assert_eq!(factors(3 * 3 * 7 * 65_521), Some(Vec::from([3, 7, 65_521])));
-        assert_eq!(factors(65_539 * 65_521), Some(Vec::from([65_521, 65_539])));
-        assert_eq!(factors(u32::MAX), Some(Vec::from([3, 5, 17, 257, 65_537])));
-        assert_eq!(
-            [0, 1, 3, 65_535, 65_536, 65_538].map(factors),
-            [const { None }; 6]
-        );
+        assert_eq!(factors(65_537), []);
+        assert_eq!(factors(3 * 3 * 7 * 65_521), [3, 7, 65_521]);
+        assert_eq!(factors(65_539 * 65_521), [65_521]);
+        assert_eq!(factors(u32::MAX), [3, 5, 17, 257]);
+    }
+
+    #[test]
+    fn public_exponents() {
+        use batch_modexp_core::Serial;
+        for (e, is_valid) in [
+            (0, false),
+            (1, false),
+            (3, false),
+            (65_535, false),
+            (65_536, false),
+            (65_537, true),
+            (65_538, false),
+            (65_539, true),
+        ] {
+            let generator = KeyGenerator::new(Serial, 1024).unwrap().public_exponent(e);
+            assert_eq!(
+                generator.err(),
+                (!is_valid).then_some(Error::GeneratedExponent { e })
+            );
+        }
     }
 }

@@ -83,7 +83,10 @@ macro_rules! read_outputs {
             #[doc = concat!($octets, " of each item, or its error.")]
             #[must_use]
             pub fn iter(&self) -> Iter<'_> {
-                Iter::new(&self.0)
+                Iter {
+                    outputs: &self.0,
+                    positions: 0..self.len(),
+                }
             }
         }
 
@@ -141,13 +144,6 @@ impl IntoIterator for Signatures {
 pub struct Iter<'a> {
     outputs: &'a Outputs,
     positions: Range<usize>,
-}
-
-impl<'a> Iter<'a> {
-    fn new(outputs: &'a Outputs) -> Self {
-        let positions = 0..outputs.len();
-        Self { outputs, positions }
-    }
 }
 
 impl<'a> Iterator for Iter<'a> {

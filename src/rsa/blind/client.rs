@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use batch_modexp_core::engine::Engine;
-use batch_modexp_core::limbs::ct_eq;
+use batch_modexp_core::limbs::{ct_eq, is_below};
 use batch_modexp_core::secret::{Secret, reveal, scrubbed};
 use batch_modexp_core::width::{WithLimbs, load_limbs, with_limbs};
 use batch_modexp_core::{PublicExponent, Serial};
@@ -18,6 +18,8 @@ use zeroize::Zeroize;
 
 use super::Variant;
 use crate::rsa::Error;
+use crate::rsa::batch::Accepted;
+use crate::rsa::blocks::copy_block;
 use crate::rsa::key::PublicKey;
 use crate::rsa::limbs::{limbs_to_octets, octets_to_limbs};
 use crate::rsa::random::draw_below;
@@ -109,15 +111,13 @@ impl ClientState {
     /// index is 0. The state can be used again.
     pub fn finalize(&self, blind_signature: impl AsRef<[u8]>) -> Result<Signature, Error> {
         let (key, blind_signature) = (&self.key, blind_signature.as_ref());
-        if blind_signature.len() != key.size() || !key.exceeds(blind_signature) {
-            return Err(Error::BlockOutOfRange {
-                index: 0,
-                len: blind_signature.len(),
-                expected: key.size(),
-            });
-        }
+        let mut block = vec![0; key.size()];
+        copy_block(blind_signature, &mut block)?;
         let mut number = vec![Limb::ZERO; self.encoded.len()];
-        octets_to_limbs(blind_signature, &mut number);
+        octets_to_limbs(&block, &mut number);
+        if !reveal(is_below(&number, key.parts().n().limbs)) {
+            return Err(Accepted::BelowModulus.error(block.len()));
+        }
         let signature = product(key, &number, &self.inverse);
         let power = power(key, &signature);
         if !reveal(ct_eq(&power, &self.encoded)) {

@@ -100,10 +100,9 @@ impl Sealed for AnyEncryptionScheme<'_> {
                 hash,
                 mgf_hash,
                 label,
-            } => {
-                let label_hash = hash.digest(label);
-                with_oaep_type!(mgf_hash, M => oaep::encode::<M, R>(message, label_hash.as_ref(), rng, em))
-            }
+            } => with_oaep_type!(mgf_hash, M => {
+                oaep::encode::<M, R>(message, hash.digest(label).as_ref(), rng, em)
+            }),
         }
     }
 
@@ -119,10 +118,7 @@ impl Sealed for AnyEncryptionScheme<'_> {
                 hash,
                 mgf_hash,
                 label,
-            } => {
-                let label_hash = hash.digest(label);
-                with_oaep_type!(mgf_hash, M => oaep::decode::<M>(em, label_hash.as_ref()))
-            }
+            } => with_oaep_type!(mgf_hash, M => oaep::decode::<M>(em, hash.digest(label).as_ref())),
         }
     }
 }

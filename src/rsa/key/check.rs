@@ -31,7 +31,9 @@ pub(super) struct Checked {
 
 /// Reads the numbers and makes all checks listed at [`KeyHandle`](super::KeyHandle).
 pub(super) fn check(components: &RsaComponents<'_>) -> Result<Checked, Error> {
-    let (n, n_bits) = modulus(components.n)?;
+    let read = read_modulus(components.n, MAX_BITS);
+    let (n, n_bits) = read.map_err(|bits| Error::KeySize { bits })?;
+    let n = n.ok_or(Error::Key(KeyFault::EvenModulus))?;
     let e = public_exponent(components.e, &n).map_err(Error::Key)?;
     let width = n.bits_precision();
     // n is public.
@@ -87,12 +89,6 @@ pub(super) fn check(components: &RsaComponents<'_>) -> Result<Checked, Error> {
     })
 }
 
-/// Reads n at its own width, with its length in bits.
-fn modulus(octets: &[u8]) -> Result<(Odd<BoxedUint>, u32), Error> {
-    let (n, bits) = read_modulus(octets, MAX_BITS).map_err(|bits| Error::KeySize { bits })?;
-    Ok((n.ok_or(Error::Key(KeyFault::EvenModulus))?, bits))
-}
-
 /// Reads a modulus of at most `max_bits` bits at its own width, with its length in bits; `None` if
 /// it is even. The error is the length of a modulus that is too short or too long.
 pub(super) fn read_modulus(
@@ -122,12 +118,9 @@ pub(super) fn public_exponent(octets: &[u8], n: &Odd<BoxedUint>) -> Result<Boxed
     }
     let bits = 8 * octets.len().max(1) as u32;
     let e = os2ip(octets, bits.next_multiple_of(Limb::BITS));
-    let is_odd = octets.last().is_some_and(|last| last & 1 == 1);
-    let is_one = octets == [1];
-    if is_odd && !is_one && e < *n.as_ref() {
-        Ok(e)
-    } else {
-        Err(fault)
+    match e.bit_vartime(0) && e != BoxedUint::one() && e < *n.as_ref() {
+        true => Ok(e),
+        false => Err(fault),
     }
 }
 

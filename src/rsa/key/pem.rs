@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use base64ct::{Base64, Encoding};
 use batch_modexp_core::secret::{Secret, reveal};
-use crypto_bigint::CtEq;
+use crypto_bigint::{Choice, CtEq};
 
 use super::KeyFault;
 use crate::rsa::Error;
@@ -113,27 +113,18 @@ fn decode_body(label: &str, body: &[u8]) -> Result<Secret<Vec<u8>>, KeyFault> {
     }
     let mut digits = Secret::new(Vec::with_capacity(len));
     digits.extend(base64.iter().filter(|octet| !is_white(**octet)));
-    decode_base64(&digits)
+    // In a buffer of this crate, which is wiped on every path.
+    let mut der = Secret::new(vec![0; digits.len() / 4 * 3]);
+    let decoded = Base64::decode(&*digits, &mut der).map_err(|_| KeyFault::Pem)?;
+    let len = decoded.len();
+    der.truncate(len);
+    Ok(der)
 }
 
 /// Whether an octet is white space. Only the answer is revealed.
 fn is_white(octet: u8) -> bool {
-    let white = b" \t\r\n\x0b\x0c";
-    let first = octet.ct_eq(&white[0]);
-    reveal(
-        white
-            .iter()
-            .fold(first, |found, other| found | octet.ct_eq(other)),
-    )
-}
-
-fn decode_base64(digits: &[u8]) -> Result<Secret<Vec<u8>>, KeyFault> {
-    // In a buffer of this crate, which is wiped on every path.
-    let mut der = Secret::new(vec![0; digits.len() / 4 * 3]);
-    let decoded = Base64::decode(digits, &mut der).map_err(|_| KeyFault::Pem)?;
-    let len = decoded.len();
-    der.truncate(len);
-    Ok(der)
+    let white = b" \t\r\n\x0b\x0c".iter();
+    reveal(white.fold(Choice::FALSE, |found, other| found | octet.ct_eq(other)))
 }
 
 /// Whether `text` has an escaped newline where the first line of a block should end.

@@ -9,20 +9,20 @@ use core::hash::{Hash, Hasher};
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Odd};
 use pkcs1::{RsaPublicKeyRef, UintRef};
-use pkcs8::der::asn1::BitStringRef;
+use pkcs8::der::asn1::{Any, BitStringRef};
 use pkcs8::der::{self, Encode, pem};
 use pkcs8::spki::{
-    self, AlgorithmIdentifierRef, Document, EncodePublicKey, SubjectPublicKeyInfoRef,
+    self, AlgorithmIdentifierOwned, Document, EncodePublicKey, SubjectPublicKeyInfo,
 };
 use sha2::digest::const_oid::AssociatedOid;
 
-use super::restriction::with_pss_algorithm;
+use super::restriction::pss_algorithm;
 use super::{KeyFault, KeyHandle, KeyParts, Restriction, check};
 use crate::rsa::limbs::limbs_to_octets;
 use crate::rsa::{Error, MAX_PUBLIC_BITS};
 
 /// The longest public exponent that is accepted by default, in bits.
-const MAX_EXPONENT_BITS: u32 = 64;
+pub(super) const MAX_EXPONENT_BITS: u32 = 64;
 
 /// A public key with its precomputed values.
 ///
@@ -50,8 +50,6 @@ pub struct PublicKey(Arc<PublicParts>);
 
 struct PublicParts {
     parts: KeyParts,
-    /// n, big-endian.
-    n_octets: Vec<u8>,
     /// SubjectPublicKeyInfo.
     der: Vec<u8>,
 }
@@ -81,15 +79,7 @@ impl PublicKey {
         Self::restricted(n, e, max_exponent_bits, Restriction::None).map_err(Error::PublicKey)
     }
 
-    pub(super) fn from_untrusted(
-        n: &[u8],
-        e: &[u8],
-        restriction: Restriction,
-    ) -> Result<Self, KeyFault> {
-        Self::restricted(n, e, MAX_EXPONENT_BITS, restriction)
-    }
-
-    fn restricted(
+    pub(super) fn restricted(
         n: &[u8],
         e: &[u8],
         max_exponent_bits: u32,
@@ -106,29 +96,18 @@ impl PublicKey {
                 max_bits: max_exponent_bits,
             });
         }
-        Ok(Self::of(
-            BoxedMontyParams::new_vartime(n),
+        Ok(Self::of(KeyParts {
+            n: BoxedMontyParams::new_vartime(n),
             n_bits,
             e,
             restriction,
-        ))
+            private: None,
+        }))
     }
 
-    fn of(n: BoxedMontyParams, n_bits: u32, e: BoxedUint, restriction: Restriction) -> Self {
-        let n_octets = octets(n.modulus().as_ref(), n_bits);
-        let e_octets = octets(&e, e.bit_width_vartime());
-        let der = restriction.with_algorithm(|algorithm| encode(&n_octets, &e_octets, algorithm));
-        Self(Arc::new(PublicParts {
-            parts: KeyParts {
-                n,
-                n_bits,
-                e,
-                restriction,
-                private: None,
-            },
-            n_octets,
-            der: der.expect("a public key can be encoded"),
-        }))
+    fn of(parts: KeyParts) -> Self {
+        let der = parts.to_spki(parts.restriction.algorithm());
+        Self(Arc::new(PublicParts { parts, der }))
     }
 
     /// The length of the modulus in bits.
@@ -146,13 +125,13 @@ impl PublicKey {
     /// The modulus n, big-endian, as many bytes as [`size`](Self::size).
     #[must_use]
     pub fn n(&self) -> Vec<u8> {
-        self.0.n_octets.clone()
+        self.parts().n_to_octets()
     }
 
     /// The public exponent e, big-endian, without leading zeros.
     #[must_use]
     pub fn e(&self) -> Vec<u8> {
-        self.parts().e_octets()
+        self.parts().e_to_octets()
     }
 
     /// The schemes that the key may be used for.
@@ -178,16 +157,8 @@ impl PublicKey {
     /// The key as SubjectPublicKeyInfo in DER of the type id-RSASSA-PSS, whatever its restriction.
     /// Identifiers of the hash function `D` have no parameters.
     pub(in crate::rsa) fn to_pss_der<D: AssociatedOid>(&self, salt_len: u8) -> Vec<u8> {
-        let der = with_pss_algorithm(D::OID, None, salt_len, |algorithm| {
-            encode(&self.0.n_octets, &self.e(), algorithm)
-        });
-        der.expect("a public key can be encoded")
-    }
-
-    /// Whether n is larger than a number with as many octets. Variable-time.
-    pub(in crate::rsa) fn exceeds(&self, octets: &[u8]) -> bool {
-        debug_assert_eq!(octets.len(), self.size());
-        octets < &*self.0.n_octets
+        let algorithm = pss_algorithm(D::OID, None, salt_len);
+        self.parts().to_spki(algorithm)
     }
 
     pub(in crate::rsa) fn parts(&self) -> &KeyParts {
@@ -237,24 +208,25 @@ impl KeyHandle {
     #[must_use]
     pub fn public_key(&self) -> PublicKey {
         let parts = self.parts();
-        PublicKey::of(
-            parts.n.clone(),
-            parts.n_bits,
-            parts.e.clone(),
-            parts.restriction,
-        )
+        PublicKey::of(KeyParts {
+            n: parts.n.clone(),
+            n_bits: parts.n_bits,
+            e: parts.e.clone(),
+            restriction: parts.restriction,
+            private: None,
+        })
     }
 
     /// The modulus n, big-endian, as many bytes as [`size`](Self::size).
     #[must_use]
     pub fn n(&self) -> Vec<u8> {
-        octets(self.parts().n.modulus().as_ref(), self.bits())
+        self.parts().n_to_octets()
     }
 
     /// The public exponent e, big-endian, without leading zeros.
     #[must_use]
     pub fn e(&self) -> Vec<u8> {
-        self.parts().e_octets()
+        self.parts().e_to_octets()
     }
 
     /// The public key as SubjectPublicKeyInfo in DER. It includes a restriction to RSASSA-PSS.
@@ -272,28 +244,31 @@ impl KeyHandle {
 }
 
 impl KeyParts {
-    fn e_octets(&self) -> Vec<u8> {
+    fn n_to_octets(&self) -> Vec<u8> {
+        octets(self.n.modulus().as_ref(), self.n_bits)
+    }
+
+    fn e_to_octets(&self) -> Vec<u8> {
         octets(&self.e, self.e.bit_width_vartime())
     }
-}
 
-/// Encodes a SubjectPublicKeyInfo (RFC 5280, section 4.1; RFC 4055), with numbers of at most 16,384
-/// bits.
-fn encode(
-    n: &[u8],
-    e: &[u8],
-    algorithm: AlgorithmIdentifierRef<'_>,
-) -> Result<Vec<u8>, der::Error> {
-    let key = RsaPublicKeyRef {
-        modulus: UintRef::new(n)?,
-        public_exponent: UintRef::new(e)?,
-    };
-    let key = key.to_der()?;
-    SubjectPublicKeyInfoRef {
-        algorithm,
-        subject_public_key: BitStringRef::from_bytes(&key)?,
+    /// Encodes a SubjectPublicKeyInfo (RFC 5280, section 4.1; RFC 4055).
+    fn to_spki(&self, algorithm: AlgorithmIdentifierOwned) -> Vec<u8> {
+        let encode = || -> der::Result<Vec<u8>> {
+            let key = RsaPublicKeyRef {
+                modulus: UintRef::new(&self.n_to_octets())?,
+                public_exponent: UintRef::new(&self.e_to_octets())?,
+            }
+            .to_der()?;
+            let subject_public_key = BitStringRef::from_bytes(&key)?;
+            SubjectPublicKeyInfo::<Any, _> {
+                algorithm,
+                subject_public_key,
+            }
+            .to_der()
+        };
+        encode().expect("a public key can be encoded")
     }
-    .to_der()
 }
 
 /// The octets of a public number of `bits` bits.

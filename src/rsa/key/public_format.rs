@@ -8,6 +8,7 @@ use pkcs8::der::{self, Decode, Reader, SliceReader, Tag, TagNumber};
 use pkcs8::spki::SubjectPublicKeyInfoRef;
 
 use super::pem::{decode_pem, has_block};
+use super::public::MAX_EXPONENT_BITS;
 use super::{KeyFault, PublicKey, Restriction};
 use crate::rsa::Error;
 
@@ -111,7 +112,7 @@ fn from_pkcs1(der: &[u8], restriction: Restriction) -> Result<PublicKey, KeyFaul
         expected: "RSAPublicKey",
     })?;
     let (n, e) = (key.modulus.as_bytes(), key.public_exponent.as_bytes());
-    PublicKey::from_untrusted(n, e, restriction)
+    PublicKey::restricted(n, e, MAX_EXPONENT_BITS, restriction)
 }
 
 /// Finds the SubjectPublicKeyInfo of a certificate: `SEQUENCE { SEQUENCE { [0] version, serial
@@ -124,13 +125,8 @@ fn spki_of_certificate(der: &[u8]) -> der::Result<&[u8]> {
             if tag.is_context_specific() && tag.number() == TagNumber(0) {
                 to_be_signed.tlv_bytes()?;
             }
-            for _ in [
-                "serial number",
-                "signature",
-                "issuer",
-                "validity",
-                "subject",
-            ] {
+            // From the serial number to the subject.
+            for _ in 0..5 {
                 to_be_signed.tlv_bytes()?;
             }
             let spki = to_be_signed.tlv_bytes()?;

@@ -6,7 +6,7 @@ use core::fmt;
 use pkcs1::{RsaPssParams, RsaPssParamsOwned, TrailerField};
 use pkcs8::ObjectIdentifier;
 use pkcs8::der::asn1::{Any, AnyRef};
-use pkcs8::spki::{AlgorithmIdentifier, AlgorithmIdentifierRef};
+use pkcs8::spki::{AlgorithmIdentifier, AlgorithmIdentifierOwned, AlgorithmIdentifierRef};
 
 use super::fault::KeyFault;
 use crate::rsa::hash::Hash;
@@ -75,38 +75,35 @@ impl Restriction {
                     min_salt_len: other_len,
                 },
             ) => hash == other_hash && min_salt_len <= other_len,
-            (Self::Pss | Self::PssWith { .. }, Self::None) | (Self::PssWith { .. }, Self::Pss) => {
-                false
-            }
+            (Self::Pss | Self::PssWith { .. }, _) => false,
         }
     }
 
-    /// Calls `f` with the algorithm identifier of a public key with this restriction.
-    pub(super) fn with_algorithm<T>(self, f: impl FnOnce(AlgorithmIdentifierRef<'_>) -> T) -> T {
+    /// The algorithm identifier of a public key with this restriction.
+    pub(super) fn algorithm(self) -> AlgorithmIdentifierOwned {
         match self {
-            Self::None => f(pkcs1::ALGORITHM_ID),
-            Self::Pss => f(AlgorithmIdentifierRef {
+            Self::None => pkcs1::ALGORITHM_ID.into(),
+            Self::Pss => AlgorithmIdentifierOwned {
                 oid: RSASSA_PSS,
                 parameters: None,
-            }),
+            },
             Self::PssWith { hash, min_salt_len } => {
                 // The length was read from one octet.
                 let salt_len = u8::try_from(min_salt_len).unwrap_or(u8::MAX);
-                with_pss_algorithm(hash.oid(), Some(AnyRef::NULL), salt_len, f)
+                pss_algorithm(hash.oid(), Some(AnyRef::NULL), salt_len)
             }
         }
     }
 }
 
-/// Calls `f` with the algorithm identifier id-RSASSA-PSS for a hash function, also for the mask
-/// generation. `parameters` are those of the hash identifiers: NULL or none, which mean the same
-/// (RFC 4055, section 2.1).
-pub(super) fn with_pss_algorithm<T>(
+/// The algorithm identifier id-RSASSA-PSS for a hash function, also for the mask generation.
+/// `parameters` are those of the hash identifiers: NULL or none, which mean the same (RFC 4055,
+/// section 2.1).
+pub(super) fn pss_algorithm(
     hash: ObjectIdentifier,
     parameters: Option<AnyRef<'static>>,
     salt_len: u8,
-    f: impl FnOnce(AlgorithmIdentifierRef<'_>) -> T,
-) -> T {
+) -> AlgorithmIdentifierOwned {
     let hash = AlgorithmIdentifierRef {
         oid: hash,
         parameters,
@@ -121,10 +118,10 @@ pub(super) fn with_pss_algorithm<T>(
         trailer_field: TrailerField::BC,
     };
     let parameters = Any::encode_from(&parameters).expect("a few short fields can be encoded");
-    f(AlgorithmIdentifierRef {
+    AlgorithmIdentifierOwned {
         oid: RSASSA_PSS,
-        parameters: Some(AnyRef::from(&parameters)),
-    })
+        parameters: Some(parameters),
+    }
 }
 
 impl fmt::Display for Restriction {

@@ -13,7 +13,7 @@ use batch_modexp_core::secret::{Secret, reveal, scrubbed};
 use crypto_bigint::{CtLt, Limb, Word};
 use rand_core::TryRng;
 
-use super::trial_division::{Factor, SmallPrimes, odd_primes};
+use super::trial_division::{SmallPrimes, odd_primes};
 use crate::rsa::Error;
 use crate::rsa::random::Randomness;
 
@@ -39,8 +39,9 @@ pub(in crate::rsa) struct Candidates {
     factors: SmallPrimes,
     /// Primes that do not divide M.
     small_primes: SmallPrimes,
-    /// The factors of e; a candidate less 1 is no multiple of these.
-    exponent_factors: Vec<Factor>,
+    /// Prime factors of e; a candidate less 1 is no multiple of these.
+    exponent_factors: SmallPrimes,
+    most_draws_for_a_prime: usize,
     /// Whether candidates p for safe primes are drawn: `(p - 1) / 2` has no small factor either.
     is_safe: bool,
 }
@@ -58,10 +59,8 @@ impl Candidates {
             bits,
             factors: SmallPrimes::new(&FACTORS, u64::BITS),
             small_primes: SmallPrimes::new(&odd_primes(small_primes_below)[FACTORS.len()..], bits),
-            exponent_factors: exponent_factors
-                .iter()
-                .map(|factor| Factor::new(*factor, bits))
-                .collect(),
+            exponent_factors: SmallPrimes::new(exponent_factors, bits),
+            most_draws_for_a_prime: most_draws(bits as usize, exponent_factors, is_safe),
             is_safe,
         }
     }
@@ -83,22 +82,9 @@ impl Candidates {
         if self.is_safe { tests * tests } else { tests }
     }
 
-    /// The number of draws after which the randomness cannot be random: a hundred times that
-    /// expected. Then none is a prime once in 2^140 times.
-    ///
-    /// Expected are 0.6 draws for each bit, and less than the square of that for a safe prime. A
-    /// factor f of e rejects one in f - 1 of the numbers that it does not divide. Those of safe
-    /// primes are rejected anyway.
+    /// The number of draws after which the randomness cannot be random.
     pub(super) fn most_draws_for_a_prime(&self) -> usize {
-        let bits = self.bits as usize;
-        if self.is_safe {
-            return 36 * bits * bits;
-        }
-        let factors = self.exponent_factors.iter().map(Factor::value);
-        factors.fold(64 * bits, |draws, factor| {
-            let others = factor as usize - 2;
-            draws + draws.div_ceil(others)
-        })
+        self.most_draws_for_a_prime
     }
 
     /// Draws `count` candidates, one after the other in a buffer, and subtracts each draw from
@@ -128,10 +114,9 @@ impl Candidates {
                 for part in self.small_primes.parts() {
                     rest.retain(|number| !part.divides(number, self.is_safe));
                 }
-                let factors = &self.exponent_factors;
-                let fits =
-                    |number: &&[u32]| !factors.iter().any(|factor| factor.divides_less_1(number));
-                rest.retain(fits);
+                for part in self.exponent_factors.parts() {
+                    rest.retain(|number| !part.divides(number, true));
+                }
                 for (number, place) in rest.into_iter().zip(&mut places) {
                     copy(number, place);
                 }
@@ -182,6 +167,21 @@ impl Candidates {
         }
         Ok(())
     }
+}
+
+/// A hundred times the draws that are expected for a prime. Then none is a prime once in 2^140 times.
+///
+/// Expected are 0.6 draws for each bit, and less than the square of that for a safe prime. A factor
+/// f of e rejects one in f - 1 of the numbers that it does not divide. Those of safe primes are
+/// rejected anyway.
+fn most_draws(bits: usize, exponent_factors: &[u32], is_safe: bool) -> usize {
+    if is_safe {
+        return 36 * bits * bits;
+    }
+    exponent_factors.iter().fold(64 * bits, |draws, factor| {
+        let others = *factor as usize - 2;
+        draws + draws.div_ceil(others)
+    })
 }
 
 /// Fills words with randomness.

@@ -11,7 +11,7 @@ use pkcs8::PrivateKeyInfoRef;
 use pkcs8::der::asn1::OctetStringRef;
 use pkcs8::der::{self, Encode, pem};
 
-use crate::rsa::key::{Crt, KeyHandle};
+use crate::rsa::key::KeyHandle;
 use crate::rsa::limbs::limbs_to_octets;
 
 /// A generated key: a [`KeyHandle`] to sign and decrypt with, and its encodings.
@@ -54,7 +54,12 @@ impl GeneratedKey {
     /// The key in PKCS#8, in DER: `PrivateKeyInfo` (RFC 5208, section 5).
     #[must_use]
     pub fn to_pkcs8_der(&self) -> Secret<Vec<u8>> {
-        encoded(self.pkcs8())
+        let key = self.to_pkcs1_der();
+        let encode = || {
+            let key = OctetStringRef::new(&key)?;
+            PrivateKeyInfoRef::new(pkcs1::ALGORITHM_ID, key).to_der()
+        };
+        encoded(encode())
     }
 
     /// The key in PKCS#8, in PEM: `-----BEGIN PRIVATE KEY-----`, with line feeds.
@@ -68,21 +73,11 @@ impl GeneratedKey {
     /// The key in PKCS#1, in DER: `RSAPrivateKey` (RFC 8017, appendix A.1.2).
     #[must_use]
     pub fn to_pkcs1_der(&self) -> Secret<Vec<u8>> {
-        encoded(self.pkcs1())
+        encoded(self.encode())
     }
 
-    fn crt(&self) -> &Crt {
-        self.key.parts().crt()
-    }
-
-    fn pkcs8(&self) -> der::Result<Secret<Vec<u8>>> {
-        let key = self.pkcs1()?;
-        let info = PrivateKeyInfoRef::new(pkcs1::ALGORITHM_ID, OctetStringRef::new(&key)?);
-        Ok(Secret::new(info.to_der()?))
-    }
-
-    fn pkcs1(&self) -> der::Result<Secret<Vec<u8>>> {
-        let crt = self.crt();
+    fn encode(&self) -> der::Result<Vec<u8>> {
+        let crt = self.key.parts().crt();
         let (n, e) = (self.key.n(), self.key.e());
         let octets = |number: &BoxedUint| {
             let limbs = number.as_limbs();
@@ -98,7 +93,7 @@ impl GeneratedKey {
         let [p, q] = self.primes().map(octets);
         let (dp, dq) = (exponent(&crt.dp_less_1), exponent(&crt.dq_less_1));
         let qinv = octets(&crt.qinv);
-        let key = RsaPrivateKeyRef {
+        RsaPrivateKeyRef {
             modulus: UintRef::new(&n)?,
             public_exponent: UintRef::new(&e)?,
             private_exponent: UintRef::new(&self.d)?,
@@ -108,8 +103,8 @@ impl GeneratedKey {
             exponent2: UintRef::new(&dq)?,
             coefficient: UintRef::new(&qinv)?,
             other_prime_infos: None,
-        };
-        Ok(Secret::new(key.to_der()?))
+        }
+        .to_der()
     }
 }
 
@@ -121,6 +116,6 @@ impl fmt::Debug for GeneratedKey {
     }
 }
 
-fn encoded(der: der::Result<Secret<Vec<u8>>>) -> Secret<Vec<u8>> {
-    der.unwrap_or_else(|_| unreachable!("a few kilobytes can be encoded"))
+fn encoded(der: der::Result<Vec<u8>>) -> Secret<Vec<u8>> {
+    Secret::new(der.unwrap_or_else(|_| unreachable!("a few kilobytes can be encoded")))
 }

@@ -2,22 +2,19 @@
 
 use alloc::vec::Vec;
 
-use batch_modexp_core::monty::inverse;
+use batch_modexp_core::monty::{inverse, remainder};
 use batch_modexp_core::secret::{Secret, reveal};
 use batch_modexp_core::width::{WithLimbs, load_limbs, with_limbs};
-use crypto_bigint::{
-    BoxedUint, Choice, CtAssign, CtLt, Limb, NonZero, Odd, Reciprocal, U64, Uint, Word,
-};
+use crypto_bigint::{BoxedUint, Choice, CtAssign, CtLt, Limb, Odd, U64, Uint, Word};
 
 use super::export::GeneratedKey;
 use super::gcd::gcd;
-use super::halve;
 use crate::rsa::key::{KeyHandle, RsaComponents};
 use crate::rsa::limbs::limbs_to_octets;
 use crate::rsa::{Error, KeyFault};
 
-/// Makes the key with the primes p and q, or `None` if they do not fit together, which is as
-/// unlikely as a composite passing as a prime.
+/// Makes the key with the primes p and q, or `None` if they do not fit together. That is as unlikely
+/// as a composite passing as a prime, unless p - 1 or q - 1 is a multiple of a large factor of e.
 ///
 /// # Errors
 ///
@@ -77,12 +74,7 @@ impl WithLimbs for Primes<'_> {
             Secret::new(both.take(limbs).copied().collect::<Vec<_>>())
         };
         // p - 1 and q - 1 are even with odd halves, and so is their least common multiple.
-        let half = |prime: &Uint<LIMBS>| {
-            let mut half = Secret::new(*prime);
-            halve(half.as_mut_limbs());
-            half
-        };
-        let (half_p, half_q) = (half(&p), half(&q));
+        let (half_p, half_q) = (Secret::new(p.shr_vartime(1)), Secret::new(q.shr_vartime(1)));
         let divisor = gcd(
             half_p.as_limbs(),
             half_q.as_limbs(),
@@ -94,13 +86,7 @@ impl WithLimbs for Primes<'_> {
         let inverse = divisor.invert_mod2k(Uint::<LIMBS>::BITS);
         let inverse = Secret::new(inverse.unwrap_or(Uint::ONE));
         let quotient = Secret::new(half_q.wrapping_mul(&inverse));
-        let mut lcm = product(&half_p, &quotient);
-        let mut carry = 0;
-        for limb in lcm.iter_mut() {
-            let doubled = limb.0 << 1 | carry;
-            carry = limb.0 >> (Limb::BITS - 1);
-            *limb = Limb(doubled);
-        }
+        let lcm = product(&Secret::new(p.wrapping_sub(&Uint::ONE)), &quotient);
         let factor = minus_inverse(&lcm, self.e)?;
         Some(Numbers {
             n: product(&p, &q),
@@ -113,17 +99,8 @@ impl WithLimbs for Primes<'_> {
 // On some targets a limb has 32 bits.
 #[allow(clippy::unnecessary_cast)]
 fn minus_inverse(number: &[Limb], e: u32) -> Option<Secret<u32>> {
-    let reciprocal = Reciprocal::new(NonZero::<Limb>::new_unwrap(Limb::from(e)));
-    let mut rest = Secret::new(0);
-    for limb in number.iter().rev() {
-        for shift in (0..Limb::BITS).step_by(32).rev() {
-            let word = (limb.0 >> shift) as u32;
-            let digits = Secret::new(U64::from(*rest << 32 | u64::from(word)));
-            *rest = u64::from(digits.rem_limb_with_reciprocal(&reciprocal));
-        }
-    }
     let modulus = Odd::new(U64::from(e)).expect("e is odd");
-    let number = Secret::new(U64::from(*rest));
+    let number = Secret::new(U64::from(remainder(number, &[Limb::from(e)])[0].0 as u64));
     let inverse = number.invert_odd_mod(&modulus);
     reveal(inverse.is_some()).then(|| {
         let inverse = Secret::new(u64::from(inverse.unwrap_or(U64::ZERO)));

@@ -9,13 +9,13 @@ use core::iter;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use batch_modexp_core::engine::{Engine, Moduli, SecretPowers};
+use batch_modexp_core::limbs::ct_eq;
 use batch_modexp_core::monty::{Modulus, ModulusRef};
 use batch_modexp_core::secret::{Secret, reveal};
-use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, Word};
+use crypto_bigint::{BoxedUint, Choice, CtEq, Limb, U64, UintRef, Word};
 use rand_core::TryRng;
 
 use super::candidates::Candidates;
-use super::halve;
 use crate::rsa::Error;
 use crate::rsa::private_op::Exponentiate;
 use crate::rsa::random::Randomness;
@@ -116,7 +116,7 @@ fn test(
     if is_safe {
         let half = |candidate: &Candidate| {
             let mut half = Secret::new(candidate.modulus.by_ref().limbs.to_vec());
-            halve(&mut half);
+            UintRef::new_mut(&mut half).shr1_assign();
             Modulus::new(&half, min_bits - 1)
         };
         let halves: Vec<_> = candidates.iter().map(half).collect();
@@ -140,10 +140,8 @@ fn test(
         retain(&mut candidates, 1, &on_engine, Some(randomness))?;
     }
     let number = |candidate: Candidate| {
-        let mut number = Secret::new(BoxedUint::zero_with_precision(bits));
-        let limbs = number.as_mut_limbs();
-        limbs.copy_from_slice(candidate.modulus.by_ref().limbs);
-        number
+        let limbs = candidate.modulus.by_ref().limbs.to_vec();
+        Secret::new(BoxedUint::from(limbs))
     };
     Ok(candidates.into_iter().map(number).collect())
 }
@@ -236,7 +234,7 @@ pub(in crate::rsa) fn pass(
     let mut halves = Secret::new(vec![Limb::ZERO; bases.len()]);
     for (half, modulus) in halves.chunks_exact_mut(size).zip(candidates) {
         half.copy_from_slice(modulus.limbs);
-        halve(half);
+        UintRef::new_mut(half).shr1_assign();
     }
     let exponents: Vec<_> = halves.chunks_exact(size).collect();
     let mut powers = Secret::new(vec![Limb::ZERO; bases.len()]);
@@ -284,15 +282,10 @@ fn draw_bases(
 
 /// Whether `power` is 1 or `modulus - 1`, for an odd modulus.
 fn is_one_or_minus_one(power: &[Limb], modulus: &[Limb]) -> Choice {
-    let from_one = power[1..].iter();
-    let from_one = from_one.fold(power[0].0 ^ 1, |bits, limb| bits | limb.0);
+    let is_one = UintRef::new(power).ct_eq(&U64::ONE);
     // An odd number less 1 differs from it only in the lowest bit.
-    let from_minus_one = power[1..].iter().zip(&modulus[1..]);
-    let from_minus_one = from_minus_one
-        .fold(power[0].0 ^ modulus[0].0 ^ 1, |bits, (limb, other)| {
-            bits | (limb.0 ^ other.0)
-        });
-    from_one.ct_eq(&0) | from_minus_one.ct_eq(&0)
+    let is_minus_one = (power[0] ^ modulus[0]).ct_eq(&Limb::ONE);
+    is_one | is_minus_one & ct_eq(&power[1..], &modulus[1..])
 }
 
 #[cfg(test)]

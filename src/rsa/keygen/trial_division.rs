@@ -7,7 +7,6 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::iter;
 
 use batch_modexp_core::monty::inverse;
 use batch_modexp_core::secret::{Secret, reveal};
@@ -16,12 +15,12 @@ use batch_modexp_core::weighted_sums::SUMS;
 use batch_modexp_core::weighted_sums::weighted_sums;
 #[cfg(feature = "std")]
 use batch_modexp_cpu::weighted_sums;
-use crypto_bigint::{Choice, CtEq};
+use crypto_bigint::CtEq;
 
 /// Length of a word in bits.
 const WORD_BITS: u32 = u32::BITS;
 
-/// Odd primes below 2^16, prepared for numbers of one length of at most 4096 bits.
+/// Odd primes below 2^17, prepared for numbers of one length of at most 4096 bits.
 pub(super) struct SmallPrimes {
     parts: Vec<Part>,
 }
@@ -139,50 +138,6 @@ fn any_divides(divisors: &[Divisor], sums: &[u64; SUMS], shift: impl Fn(u64, u64
     })
 }
 
-/// A public odd number, prepared to find the multiples among numbers of one length.
-pub(super) struct Factor {
-    /// For word i of a number, `2^(32 i)` modulo the factor.
-    powers: Vec<u32>,
-    value: u32,
-    /// The inverse of the factor modulo 2^128.
-    inverse: u128,
-}
-
-impl Factor {
-    /// Prepares `factor` for numbers of `bits` bits, at most 8192.
-    pub(super) fn new(factor: u32, bits: u32) -> Self {
-        let value = u64::from(factor);
-        let next = |power: &u64| Some((power << WORD_BITS) % value);
-        let powers = iter::successors(Some(1 % value), next).map(|power| power as u32);
-        // Newton's iteration doubles the number of correct bits.
-        let inverse = (0..7).fold(u128::from(factor), |inverse, _| {
-            let error = 2u128.wrapping_sub(inverse.wrapping_mul(factor.into()));
-            inverse.wrapping_mul(error)
-        });
-        Self {
-            powers: powers.take(bits.div_ceil(WORD_BITS) as usize).collect(),
-            value: factor,
-            inverse,
-        }
-    }
-
-    pub(super) fn value(&self) -> u32 {
-        self.value
-    }
-
-    /// Whether a number less 1 is a multiple. This becomes public.
-    pub(super) fn divides_less_1(&self, number: &[u32]) -> bool {
-        // Words and powers are below 2^32, and there are at most 256 words.
-        let products = number.iter().zip(&self.powers);
-        let products =
-            products.map(|(word, power)| u128::from(u64::from(*word) * u64::from(*power)));
-        let sum = Secret::new(products.sum::<u128>() + u128::from(self.value) - 1);
-        let quotient = Secret::new(sum.wrapping_mul(self.inverse));
-        let (_, is_more) = (u128::MAX / u128::from(self.value)).overflowing_sub(*quotient);
-        reveal(Choice::from_u8_lsb(u8::from(!is_more)))
-    }
-}
-
 /// The odd primes below `end`, by the sieve of Eratosthenes.
 pub(super) fn odd_primes(end: u32) -> Vec<u32> {
     let mut is_composite = vec![false; end as usize];
@@ -274,22 +229,5 @@ mod tests {
         }
         assert!(!divide_one(&small_primes, &[1]));
         assert!(divide_one(&small_primes, &[0]));
-    }
-
-    #[test]
-    fn residues_of_one() {
-        let number: BigUint = (BigUint::from(1u8) << 4096) - 12_345u32;
-        for modulus in [3, 5, 65_537, 65_539, 0xffff_fffb, u32::MAX] {
-            let one_more: BigUint = &number - &number % modulus + 1u8;
-            for (number, expected) in [
-                (&one_more - 1u8, false),
-                (one_more.clone(), true),
-                (one_more + 1u8, false),
-            ] {
-                let factor = Factor::new(modulus, 4096);
-                let divides = factor.divides_less_1(&number.to_u32_digits());
-                assert_eq!(divides, expected);
-            }
-        }
     }
 }
