@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use std::sync::{Mutex, PoisonError};
 
+use rand_core::utils::next_word_via_fill;
 use rand_core::{TryCryptoRng, TryRng};
 
 use super::contain;
@@ -27,15 +28,11 @@ impl TryRng for &Generator {
     type Error = Error;
 
     fn try_next_u32(&mut self) -> Result<u32, Error> {
-        let mut octets = [0; 4];
-        self.try_fill_bytes(&mut octets)?;
-        Ok(u32::from_le_bytes(octets))
+        next_word_via_fill(self)
     }
 
     fn try_next_u64(&mut self) -> Result<u64, Error> {
-        let mut octets = [0; 8];
-        self.try_fill_bytes(&mut octets)?;
-        Ok(u64::from_le_bytes(octets))
+        next_word_via_fill(self)
     }
 
     fn try_fill_bytes(&mut self, octets: &mut [u8]) -> Result<(), Error> {

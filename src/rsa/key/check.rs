@@ -286,13 +286,9 @@ fn inverse<const LIMBS: usize>(value: &Uint<LIMBS>, modulus: &Uint<LIMBS>) -> Se
 }
 
 fn product<const LIMBS: usize>(a: &Uint<LIMBS>, b: &Uint<LIMBS>) -> Secret<Vec<Limb>> {
-    let mut product = Secret::new(vec![Limb::ZERO; 2 * LIMBS]);
     let (low, high) = a.widening_mul(b);
-    let halves = Secret::new([low, high]);
-    for (out, half) in product.chunks_exact_mut(LIMBS).zip(&*halves) {
-        out.copy_from_slice(half.as_limbs());
-    }
-    product
+    let (low, high) = (Secret::new(low), Secret::new(high));
+    Secret::new([&low.as_limbs()[..], high.as_limbs()].concat())
 }
 
 /// Whether d modulo `lcm(p - 1, q - 1)` is below `2^bits`, half the length of n, given `dp = d mod

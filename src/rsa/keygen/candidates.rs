@@ -34,16 +34,18 @@ const END: u128 = (1 << 96) / M as u128;
 
 /// Draws candidates of one length.
 pub(in crate::rsa) struct Candidates {
-    bits: u32,
+    /// The length of all candidates.
+    pub(super) bits: u32,
     /// The odd factors of M, for numbers below it.
     factors: SmallPrimes,
     /// Primes that do not divide M.
     small_primes: SmallPrimes,
     /// Prime factors of e; a candidate less 1 is no multiple of these.
     exponent_factors: SmallPrimes,
-    most_draws_for_a_prime: usize,
+    /// The number of draws after which the randomness cannot be random.
+    pub(super) most_draws_for_a_prime: usize,
     /// Whether candidates p for safe primes are drawn: `(p - 1) / 2` has no small factor either.
-    is_safe: bool,
+    pub(super) is_safe: bool,
 }
 
 impl Candidates {
@@ -65,26 +67,11 @@ impl Candidates {
         }
     }
 
-    /// The length of all candidates in bits.
-    pub(super) fn bits(&self) -> u32 {
-        self.bits
-    }
-
-    /// Whether these are candidates for safe primes.
-    pub(super) fn is_safe(&self) -> bool {
-        self.is_safe
-    }
-
     /// About how many candidates are tested for a prime. For a safe one, p and `(p - 1) / 2` must
     /// be primes.
     pub(super) fn tests_for_a_prime(&self) -> usize {
         let tests = self.bits as usize / 25;
         if self.is_safe { tests * tests } else { tests }
-    }
-
-    /// The number of draws after which the randomness cannot be random.
-    pub(super) fn most_draws_for_a_prime(&self) -> usize {
-        self.most_draws_for_a_prime
     }
 
     /// Draws `count` candidates, one after the other in a buffer, and subtracts each draw from
@@ -111,10 +98,10 @@ impl Candidates {
                 }
                 let mut rest: Vec<_> = numbers.chunks_exact(words).collect();
                 // All numbers by a part, while its powers are in the first-level cache.
-                for part in self.small_primes.parts() {
+                for part in &self.small_primes.0 {
                     rest.retain(|number| !part.divides(number, self.is_safe));
                 }
-                for part in self.exponent_factors.parts() {
+                for part in &self.exponent_factors.0 {
                     rest.retain(|number| !part.divides(number, true));
                 }
                 for (number, place) in rest.into_iter().zip(&mut places) {
@@ -143,7 +130,7 @@ impl Candidates {
             has_factor = !reveal(r[0].ct_lt(&M))
                 || self
                     .factors
-                    .parts()
+                    .0
                     .iter()
                     .any(|part| part.divides(&*r, self.is_safe));
         }
@@ -282,7 +269,7 @@ mod tests {
     #[test]
     fn more_draws_for_more_factors() {
         let draws = |factors: &[u32], is_safe| {
-            Candidates::new(1024, factors, SMALL_PRIMES_BELOW, is_safe).most_draws_for_a_prime()
+            Candidates::new(1024, factors, SMALL_PRIMES_BELOW, is_safe).most_draws_for_a_prime
         };
         let least = 64 * 1024;
         assert!((least..=least + 2).contains(&draws(&[65_537], false)));

@@ -20,16 +20,13 @@ use crate::rsa::limbs::limbs_to_octets;
 /// clone. Encodings are in buffers that are wiped. Their length reveals the leading zero octets of
 /// the numbers in them. `Debug` shows only the length of the modulus.
 pub struct GeneratedKey {
-    key: KeyHandle,
-    primes: [Secret<BoxedUint>; 2],
-    d: Secret<Vec<u8>>,
+    pub(super) key: KeyHandle,
+    pub(super) primes: [Secret<BoxedUint>; 2],
+    /// The private exponent, big-endian, as long as n.
+    pub(super) d: Secret<Vec<u8>>,
 }
 
 impl GeneratedKey {
-    pub(super) fn new(key: KeyHandle, primes: [Secret<BoxedUint>; 2], d: Secret<Vec<u8>>) -> Self {
-        Self { key, primes, d }
-    }
-
     /// The key, ready for use.
     #[must_use]
     pub fn key(&self) -> &KeyHandle {
@@ -43,12 +40,6 @@ impl GeneratedKey {
     #[must_use]
     pub fn primes(&self) -> [&BoxedUint; 2] {
         self.primes.each_ref().map(|prime| &**prime)
-    }
-
-    /// The private exponent d, big-endian, as long as n.
-    #[cfg(test)]
-    pub(super) fn d(&self) -> &[u8] {
-        &self.d
     }
 
     /// The key in PKCS#8, in DER: `PrivateKeyInfo` (RFC 5208, section 5).

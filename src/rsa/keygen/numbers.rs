@@ -13,8 +13,8 @@ use crate::rsa::key::{KeyHandle, RsaComponents};
 use crate::rsa::limbs::limbs_to_octets;
 use crate::rsa::{Error, KeyFault};
 
-/// Makes the key with the primes p and q, or `None` if they do not fit together. That is as unlikely
-/// as a composite passing as a prime, unless p - 1 or q - 1 is a multiple of a large factor of e.
+/// Makes the key with the primes p and q, or `None` if they do not fit together. They do not if p - 1
+/// or q - 1 is a multiple of a large factor of e, and else as rarely as a composite passes as a prime.
 ///
 /// # Errors
 ///
@@ -26,12 +26,12 @@ pub(super) fn key(e: u32, primes: [Secret<BoxedUint>; 2]) -> Result<Option<Gener
         return Ok(None);
     };
     let octets = |limbs: &[Limb], bits: u32| limbs_to_octets(limbs, (bits / 8) as usize);
-    let (n, d_octets) = (octets(&n, 2 * bits), octets(&d, 2 * bits));
+    let (n, d) = (octets(&n, 2 * bits), octets(&d, 2 * bits));
     let (p, q) = (octets(p.as_limbs(), bits), octets(q.as_limbs(), bits));
     let e = e.to_be_bytes();
-    let components = RsaComponents::new(&n, &e, &d_octets).primes(&p, &q);
+    let components = RsaComponents::new(&n, &e, &d).primes(&p, &q);
     match KeyHandle::from_components(&components) {
-        Ok(key) => Ok(Some(GeneratedKey::new(key, primes, d_octets))),
+        Ok(key) => Ok(Some(GeneratedKey { key, primes, d })),
         Err(Error::Key(KeyFault::ShortPrivateExponent)) => Ok(None),
         Err(error) => Err(error),
     }
@@ -171,7 +171,7 @@ mod tests {
         };
         let lcm = &orders[0] / gcd * &orders[1];
         let d = BigUint::from(65_537u32).modinv(&lcm).unwrap();
-        assert_eq!(BigUint::from_bytes_be(made.d()), d);
+        assert_eq!(BigUint::from_bytes_be(&made.d), d);
         assert_eq!(BigUint::from_bytes_be(&made.key().n()), largest * other);
     }
 

@@ -69,7 +69,7 @@ pub(super) fn primes(
     randomness: &mut Randomness,
     count: usize,
 ) -> Result<Vec<Secret<BoxedUint>>, Error> {
-    let mut draws = count.saturating_mul(candidates.most_draws_for_a_prime());
+    let mut draws = count.saturating_mul(candidates.most_draws_for_a_prime);
     let mut primes = Vec::new();
     while primes.len() < count && !testers.stop.load(Ordering::Relaxed) {
         let tests = tests_at_a_time(
@@ -78,7 +78,7 @@ pub(super) fn primes(
             testers.devices.is_some(),
         );
         let drawn = candidates.draw(randomness, tests, &mut draws)?;
-        let (bits, is_safe) = (candidates.bits(), candidates.is_safe());
+        let (bits, is_safe) = (candidates.bits, candidates.is_safe);
         primes.extend(test(testers, &drawn, bits, is_safe, randomness)?);
     }
     Ok(primes)

@@ -21,9 +21,8 @@ use crypto_bigint::CtEq;
 const WORD_BITS: u32 = u32::BITS;
 
 /// Odd primes below 2^17, prepared for numbers of one length of at most 4096 bits.
-pub(super) struct SmallPrimes {
-    parts: Vec<Part>,
-}
+/// The parts are in ascending order of their primes.
+pub(super) struct SmallPrimes(pub(super) Vec<Part>);
 
 /// The primes of up to [`SUMS`] groups. Few, so that most numbers are rejected early.
 pub(super) struct Part {
@@ -49,14 +48,7 @@ impl SmallPrimes {
         let most = (1u64 << WORD_BITS) / u64::from(words);
         let groups = groups(primes, most as u32);
         let parts = groups.chunks(SUMS);
-        Self {
-            parts: parts.map(|groups| Part::new(groups, words)).collect(),
-        }
-    }
-
-    /// The parts, in ascending order of their primes.
-    pub(super) fn parts(&self) -> &[Part] {
-        &self.parts
+        Self(parts.map(|groups| Part::new(groups, words)).collect())
     }
 }
 
@@ -161,7 +153,7 @@ mod tests {
 
     fn divide_one(small_primes: &SmallPrimes, number: &[u32]) -> bool {
         small_primes
-            .parts()
+            .0
             .iter()
             .any(|part| part.divides(number, false))
     }
@@ -222,7 +214,7 @@ mod tests {
                 assert_eq!(divide_one(&small_primes, &words), expected, "{number}");
                 let less_1 = &number - 1u8;
                 let expected_less_1 = primes.iter().any(|prime| &less_1 % *prime == BigUint::ZERO);
-                let mut parts = small_primes.parts().iter();
+                let mut parts = small_primes.0.iter();
                 let found = parts.any(|part| part.divides(&words, true));
                 assert_eq!(found, expected | expected_less_1, "{number}");
             }
