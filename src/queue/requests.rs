@@ -80,13 +80,15 @@ impl<T> Requests<T> {
     /// had its turn.
     pub(super) fn take_turn(&mut self, class: Work, count: usize) -> Batch<T> {
         self.last_turn = Some(class);
-        let Some(class) = self.classes.get_mut(&class) else {
+        let Some(requests) = self.classes.get_mut(&class).filter(|_| count > 0) else {
             return Vec::new();
         };
-        let mut batch = Vec::with_capacity(count.min(class.len()));
-        let oldest = core::iter::from_fn(|| class.pop_first());
-        batch.extend(oldest.take(count).map(|(_, request)| request));
-        batch
+        // Faster than to pop one after the other.
+        let rest = match requests.keys().nth(count).copied() {
+            Some(number) => requests.split_off(&number),
+            None => BTreeMap::new(),
+        };
+        core::mem::replace(requests, rest).into_values().collect()
     }
 
     /// Takes all requests.

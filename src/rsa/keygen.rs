@@ -134,8 +134,7 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
 
     /// With new candidates after another setting.
     fn prepared(mut self) -> Self {
-        let bits = self.bits / 2;
-        self.candidates = candidates(bits, self.exponent, self.is_safe, &self.backend);
+        self.candidates = candidates(self.bits / 2, self.exponent, self.is_safe, &self.backend);
         self
     }
 

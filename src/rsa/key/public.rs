@@ -157,8 +157,7 @@ impl PublicKey {
     /// The key as SubjectPublicKeyInfo in DER of the type id-RSASSA-PSS, whatever its restriction.
     /// Identifiers of the hash function `D` have no parameters.
     pub(in crate::rsa) fn to_pss_der<D: AssociatedOid>(&self, salt_len: u8) -> Vec<u8> {
-        let algorithm = pss_algorithm(D::OID, None, salt_len);
-        self.parts().to_spki(algorithm)
+        self.parts().to_spki(pss_algorithm(D::OID, None, salt_len))
     }
 
     pub(in crate::rsa) fn parts(&self) -> &KeyParts {
