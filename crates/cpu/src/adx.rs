@@ -14,6 +14,7 @@
 //!
 //! The common ladder sees a lane type with one lane and limbs of 32 bits; two limbs are a word.
 
+mod assembly;
 mod kernels;
 mod montgomery;
 #[cfg(test)]

@@ -1,17 +1,14 @@
-//! Proof that the processor has the instructions, and the operations on tiles. The only unsafe code
-//! of the words.
+//! Proof that the processor has the instructions, and the operations on tiles.
 #![allow(unsafe_code)]
-
-mod passes;
-mod rows;
 
 use core::arch::x86_64::{
     __m256i, _mm256_add_epi32, _mm256_and_si256, _mm256_cmpeq_epi32, _mm256_loadu_si256,
     _mm256_or_si256, _mm256_set1_epi32, _mm256_setzero_si256, _mm256_storeu_si256,
 };
 
-use self::passes::{double_and_add_squares, subtract};
-use self::rows::{eliminate, multiply, multiply_add, square, square_add};
+use super::assembly::{
+    double_and_add_squares, eliminate, multiply, multiply_add, square, square_add, subtract,
+};
 use super::montgomery::{Tile, Unit};
 use super::{tiles, tiles_mut};
 
