@@ -18,8 +18,6 @@ mod assembly;
 mod kernels;
 mod montgomery;
 #[cfg(test)]
-mod portable;
-#[cfg(test)]
 mod tests;
 
 use core::mem;
@@ -32,6 +30,9 @@ use super::lanes::{LaneModulus, Lanes, Operands};
 /// at most twice their width.
 #[cfg(test)]
 pub(super) const MIN_BITS: u32 = 320;
+
+/// Bits in a tile.
+pub(super) const TILE_BITS: u32 = 32 * TILE as u32;
 
 /// One instance, computed with the instructions of `T`.
 ///

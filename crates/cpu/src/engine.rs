@@ -1,15 +1,12 @@
 //! The engine of one thread, chosen at run time, and the work that [`Serial`] does faster.
 
 use alloc::vec::Vec;
-use core::ptr;
 
-use batch_modexp_core::batch::{Form, batch_mod_exp, check_products};
+use batch_modexp_core::batch::{Form, batch_mod_exp};
 use batch_modexp_core::engine::{Comparison, Engine, Moduli, SecretPowers};
 use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::powers::{HasPowerEngine, PowerEngine};
-use batch_modexp_core::width::{MAX_BITS, clear, width};
 use batch_modexp_core::{BatchModExp, BatchModMul, Error, ModExp, ModMul, PublicExponent, Serial};
-use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{Choice, Limb, Unsigned};
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -17,7 +14,6 @@ use crate::Fma;
 #[cfg(target_arch = "x86_64")]
 use crate::Ifma;
 use crate::lanes::{SimdEngine, products};
-use crate::profile::ProductCounts;
 
 /// One of the engines, chosen at run time. The SIMD engines pass to [`Serial`] the work that it
 /// does faster.
@@ -101,11 +97,11 @@ impl AnyEngine {
     }
 
     /// The engine for products modulo each of `moduli`: see
-    /// [`Profile::for_products`](crate::profile::Profile::for_products).
+    /// [`Profile::products_on_serial`](crate::lanes::Profile::products_on_serial).
     fn for_products(&self, moduli: Moduli<'_>, is_one: bool) -> &dyn Engine {
         let (bits, count) = (moduli.first().map_or(0, ModulusRef::width), moduli.len());
         match self.simd() {
-            Some(simd) if !simd.profile().for_products(bits, count, is_one).on_serial => simd,
+            Some(simd) if !simd.profile().products_on_serial(bits, count, is_one) => simd,
             _ => &Serial,
         }
     }
@@ -127,8 +123,8 @@ impl Engine for AnyEngine {
         };
         let count = powers.moduli.len();
         let bits = powers.moduli.first().map_or(0, ModulusRef::width);
-        let split = simd.profile().split(bits, count);
-        let (in_lanes, on_serial) = powers.split_at(count - split.on_serial);
+        let on_serial = simd.profile().on_serial(bits, count);
+        let (in_lanes, on_serial) = powers.split_at(count - on_serial);
         simd.run_pow(in_lanes);
         Serial.run_pow(on_serial);
     }
@@ -208,54 +204,20 @@ fn multiply<U: Unsigned>(
     batch: &[ModMul<'_, U>],
     out: &mut [U],
 ) -> Result<(), Error> {
-    check_products(batch, out, MAX_BITS).inspect_err(|_| clear(out))?;
-    let mut start = 0;
-    for run in batch.chunk_by(|a, b| modulus_bits(a.params) == modulus_bits(b.params)) {
-        let moduli = run.iter().map(|instance| instance.params);
-        let in_lanes = engine
+    products::batch_mod_mul(batch, out, |run| {
+        let moduli = run.batch.iter().map(|instance| instance.params);
+        let fewest = engine
             .simd()
-            .filter(|simd| is_faster(simd.profile().products, form, moduli));
-        let places = &mut out[start..][..run.len()];
-        let computed = match (in_lanes, form) {
-            (Some(simd), _) => products::batch_mod_mul(run, places, |run| simd.multiply(form, run)),
-            (None, Form::Ordinary) => Serial.batch_mod_mul(run, places),
-            (None, Form::Montgomery) => Serial.batch_monty_mul(run, places),
-        };
-        computed
-            .map_err(|error| error.in_batch_at(start))
-            .inspect_err(|_| clear(out))?;
-        start += run.len();
-    }
-    Ok(())
-}
-
-/// Whether these products modulo equally wide moduli are faster in lanes.
-fn is_faster<'a, U: Unsigned>(
-    table: &[ProductCounts],
-    form: Form,
-    moduli: impl ExactSizeIterator<Item = &'a MontyParams<U>> + Clone,
-) -> bool {
-    let (count, others) = (moduli.len(), moduli.clone().skip(1));
-    let bits = moduli.clone().next().map_or(0, modulus_bits);
-    let Some(fewest) = table.iter().rev().find(|fewest| fewest.bits <= bits) else {
-        return false;
-    };
-    // A group of lanes is prepared for its moduli: at most twice for each change.
-    let changes = moduli.zip(others).filter(|(a, b)| !ptr::eq(*a, *b)).count();
-    let [ordinary, montgomery] = match 16 * changes > count {
-        true => fewest.mixed,
-        false => fewest.shared,
-    };
-    count
-        >= match form {
-            Form::Ordinary => ordinary,
-            Form::Montgomery => montgomery,
+            .map_or(&[][..], |simd| simd.profile().products);
+        match (engine.simd(), form) {
+            (Some(simd), _) if products::is_faster(fewest, form, moduli) => {
+                simd.multiply(form, run);
+                Ok(())
+            }
+            (_, Form::Ordinary) => Serial.batch_mod_mul(run.batch, run.out),
+            (_, Form::Montgomery) => Serial.batch_monty_mul(run.batch, run.out),
         }
-}
-
-/// The width of a modulus in bits.
-fn modulus_bits<U: Unsigned>(modulus: &MontyParams<U>) -> u32 {
-    width(modulus.modulus().as_ref())
+    })
 }
 
 #[cfg(test)]
@@ -266,7 +228,6 @@ mod tests {
     use crypto_bigint::{BoxedUint, Odd};
 
     use super::*;
-    use crate::profile::FMA;
 
     #[test]
     fn few_products_are_computed_one_by_one() {
@@ -305,8 +266,8 @@ mod tests {
         let batch: Vec<_> = (0..count)
             .map(|i| ModMul::new(&modulus, &modulus, params[i * moduli / count].as_ref()))
             .collect();
-        is_faster(
-            FMA.products,
+        products::is_faster(
+            crate::fma::PROFILE.products,
             form,
             batch.iter().map(|instance| instance.params),
         )

@@ -34,8 +34,6 @@ mod lanes4;
 mod look_up;
 #[cfg(target_arch = "aarch64")]
 mod neon;
-#[cfg(test)]
-mod portable;
 mod product;
 #[cfg(test)]
 mod tests;
@@ -47,8 +45,8 @@ use self::lanes4::Lanes4;
 use self::neon::Token;
 #[cfg(target_arch = "x86_64")]
 use super::adx::{self, Words};
-use super::lanes::{LaneEngine, SimdEngine, backend};
-use super::profile;
+use super::lanes::products::{NEVER, ProductCounts, fewest};
+use super::lanes::{LaneEngine, Profile, SimdEngine, backend};
 
 /// For instances that would leave lanes empty.
 #[cfg(target_arch = "x86_64")]
@@ -109,7 +107,7 @@ impl Fma {
 
     fn with_last(last: Option<Last>) -> Option<Self> {
         let lanes = Lanes4(Token::detect()?);
-        Some(Self(LaneEngine::new(lanes, last, profile::FMA)))
+        Some(Self(LaneEngine::new(lanes, last, PROFILE)))
     }
 
     /// With words under valgrind, which has the instructions.
@@ -126,3 +124,36 @@ impl Fma {
 }
 
 backend!(pub Fma);
+
+/// `Fma`, then one by one in words.
+pub(crate) const PROFILE: Profile = Profile {
+    name: "fma",
+    lanes: 4,
+    last_cost: |bits, count| Some(cost_in_words(bits)? * count as u64),
+    has_pairs: false,
+    single_on_serial: 960,
+    products: &PRODUCTS,
+    fewest_for_buckets: |_| 128,
+    trial_division_bound: 1 << 16,
+};
+
+/// The cost of one instance in words. Measured on a Zen 5 with exponents as long as the moduli. Words
+/// come in tiles of 512 bits, so the relative cost falls with the square of the width within one
+/// number of tiles.
+fn cost_in_words(bits: u32) -> Option<u64> {
+    const TILE: u32 = 512;
+    /// The cost with one full tile, two, and so on; the last one with all higher numbers.
+    const FULL: [u64; 5] = [310, 420, 440, 480, 500];
+    let tiles = bits.div_ceil(TILE);
+    let full = FULL[FULL.len().min(tiles as usize).checked_sub(1)?];
+    let cost = full * u64::from(tiles * TILE).pow(2) / u64::from(bits).pow(2);
+    // `Serial` is faster at narrower moduli.
+    (bits >= 384).then_some(cost)
+}
+
+const PRODUCTS: [ProductCounts; 4] = [
+    fewest(512, [256, NEVER], [NEVER, NEVER]),
+    fewest(1024, [12, 24], [NEVER, NEVER]),
+    fewest(2048, [4, 8], [8, 8]),
+    fewest(4096, [3, 3], [4, 4]),
+];

@@ -11,8 +11,6 @@ mod lanes52;
 mod look_up;
 mod madd52;
 mod pair;
-#[cfg(test)]
-mod portable;
 mod powers;
 #[cfg(test)]
 pub(super) mod testing;
@@ -24,8 +22,8 @@ use self::lanes52::Lanes52;
 use self::madd52::{Limb4, Madd52};
 use self::pair::{Across, Pairs};
 use super::adx::{self, Words};
-use super::lanes::{LaneEngine, SimdEngine, backend};
-use super::profile;
+use super::lanes::products::{NEVER, ProductCounts, fewest};
+use super::lanes::{GROUP, LaneEngine, Profile, SimdEngine, backend};
 
 /// Computes a batch on the calling thread with 52-bit multiply-adds of vectors.
 ///
@@ -122,9 +120,68 @@ impl Ifma {
 backend!(pub Ifma);
 
 fn eight<T: Across>(unit: T) -> Eight<T> {
-    LaneEngine::new(Lanes52(unit), Some(Pairs(unit)), profile::IFMA)
+    LaneEngine::new(Lanes52(unit), Some(Pairs(unit)), PROFILE)
 }
 
 fn four<T: Madd52<Limb = Limb4>>(unit: T, words: Option<Words<adx::Token>>) -> Four<T> {
-    LaneEngine::new(Lanes52(unit), words, profile::IFMA_FOUR)
+    LaneEngine::new(Lanes52(unit), words, PROFILE_OF_FOUR)
 }
+
+/// `Ifma` in eight lanes, then in pairs.
+pub(crate) const PROFILE: Profile = Profile {
+    name: "ifma",
+    lanes: 8,
+    last_cost: |bits, count| {
+        let (_, pair) = IN_PAIRS.iter().find(|(largest, _)| bits <= *largest)?;
+        Some((*pair)? * count.div_ceil(2) as u64)
+    },
+    has_pairs: true,
+    single_on_serial: 320,
+    products: &PRODUCTS,
+    // In buckets, a product of narrow numbers takes less time than moving them into lanes.
+    fewest_for_buckets: |bits| (((3 << 28) / bits.pow(2)) as usize).max(128),
+    trial_division_bound: 1 << 14,
+};
+
+/// `Ifma` in four lanes, then one instance in words: only one that fills its tiles takes less time
+/// so. Four lanes of `Ifma` are at least as fast at products as those of doubles.
+pub(crate) const PROFILE_OF_FOUR: Profile = Profile {
+    lanes: 4,
+    last_cost: |bits, count| {
+        let (_, one) = IN_WORDS.iter().find(|(largest, _)| bits <= *largest)?;
+        (count == 1 && bits.is_multiple_of(adx::TILE_BITS)).then_some(*one)
+    },
+    has_pairs: false,
+    products: super::fma::PROFILE.products,
+    ..PROFILE
+};
+
+/// `(largest width in bits, cost of a pair)`. Measured with two 512-bit multiply-adds a cycle, with
+/// exponents as long as the moduli. Above the last width there are no pairs. Below 208 bits they
+/// would not work: the Montgomery constants of crypto-bigint suffice for at most twice their width.
+const IN_PAIRS: [(u32, Option<u64>); 9] = [
+    (383, None),
+    (384, Some(920)),
+    (512, Some(GROUP)),
+    (640, Some(890)),
+    (704, Some(750)),
+    (896, Some(680)),
+    (960, Some(570)),
+    (1664, Some(490)),
+    (4096, Some(380)),
+];
+
+/// `(largest width in bits, cost of one instance in words)`, for a whole number of tiles. Measured on
+/// a Zen 5 in the encoding of AVX-512.
+const IN_WORDS: [(u32, u64); 4] = [(512, 900), (1024, 840), (1536, 810), (16_384, 780)];
+
+const PRODUCTS: [ProductCounts; 8] = [
+    fewest(128, [512, NEVER], [NEVER, NEVER]),
+    fewest(192, [96, NEVER], [NEVER, NEVER]),
+    fewest(256, [48, 1024], [96, NEVER]),
+    fewest(384, [24, 64], [32, 128]),
+    fewest(512, [16, 32], [16, 32]),
+    fewest(1024, [6, 8], [6, 8]),
+    fewest(2048, [3, 4], [3, 4]),
+    fewest(4096, [2, 2], [2, 2]),
+];

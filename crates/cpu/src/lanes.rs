@@ -15,6 +15,7 @@
 //! `2 * modulus`. A lane type may have another bound. Only the export makes results canonical.
 
 mod convert;
+mod engine;
 mod fixed_base;
 mod ladder;
 mod multi_exp;
@@ -25,28 +26,21 @@ mod residues;
 pub(crate) mod testing;
 mod workspace;
 
-use alloc::vec::Vec;
 use core::mem;
 
-use batch_modexp_core::PublicExponent;
-use batch_modexp_core::batch::Form;
-use batch_modexp_core::engine::{Comparison, Engine, Moduli, SecretPowers};
-use batch_modexp_core::monty::ModulusRef;
-use batch_modexp_core::powers::PowerEngine;
 use batch_modexp_core::window::Window;
-use crypto_bigint::{Choice, Limb};
 use zeroize::Zeroize;
 
-use self::convert::flat;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use self::engine::GROUP;
+pub(crate) use self::engine::{LaneEngine, Profile, SimdEngine};
 pub(crate) use self::fixed_base::PowerLanes;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use self::fixed_base::Selection;
 #[cfg(test)]
 pub(crate) use self::ladder::LARGEST_WINDOW;
-use self::products::Run;
 pub(crate) use self::products::backend;
 pub(crate) use self::workspace::Operands;
-use crate::profile::Profile;
 
 /// The largest number of lanes in a vector.
 pub(crate) const MAX_LANES: usize = 8;
@@ -182,113 +176,4 @@ pub(crate) struct LaneModulus<'a, L> {
     pub(crate) neg_inv: &'a L,
     /// The constants that [`Lanes::prepare`] computed.
     pub(crate) constants: &'a [L],
-}
-
-/// Computes groups of instances on the lanes `L`, and the last instances of a batch on `R` where that
-/// takes less time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LaneEngine<L, R> {
-    lanes: L,
-    last: Option<R>,
-    profile: Profile,
-}
-
-/// A [`LaneEngine`] of any lanes.
-pub(crate) trait SimdEngine: Engine + PowerEngine {
-    /// The constants of this engine.
-    fn profile(&self) -> &Profile;
-
-    /// Computes the products of a run.
-    fn multiply(&self, form: Form, run: &mut dyn Run<'_>);
-}
-
-impl<L: Lanes, R: Lanes> LaneEngine<L, R> {
-    /// Without `last`, the last instances are in a group of lanes too.
-    pub(crate) fn new(lanes: L, last: Option<R>, profile: Profile) -> Self {
-        let profile = match last {
-            Some(_) => profile,
-            None => profile.in_groups(),
-        };
-        Self {
-            lanes,
-            last,
-            profile,
-        }
-    }
-
-    /// The lanes for pairs, if they compute products modulo these moduli.
-    fn pairs_for(&self, moduli: Moduli<'_>) -> Option<R> {
-        let bits = moduli.first().map_or(0, ModulusRef::width);
-        let products = self.profile.for_products(bits, moduli.len(), true);
-        self.last.filter(|_| products.in_pairs)
-    }
-}
-
-impl<L: PowerLanes + Sync, R: Lanes + Sync> SimdEngine for LaneEngine<L, R> {
-    fn profile(&self) -> &Profile {
-        &self.profile
-    }
-
-    fn multiply(&self, form: Form, run: &mut dyn Run<'_>) {
-        products::multiply(self.lanes, form, run);
-    }
-}
-
-impl<L: Lanes + Sync, R: Lanes + Sync> Engine for LaneEngine<L, R> {
-    fn name(&self) -> &'static str {
-        self.profile.name
-    }
-
-    fn trial_division_bound(&self) -> u32 {
-        self.profile.trial_division_bound
-    }
-
-    fn run_pow(&self, powers: SecretPowers<'_>) {
-        let bits = powers.moduli.first().map_or(0, ModulusRef::width);
-        let count = powers.moduli.len();
-        let (in_groups, last) = powers.split_at(count - self.profile.split(bits, count).last);
-        ladder::powers(self.lanes, in_groups);
-        if let Some(lanes) = self.last {
-            ladder::powers(lanes, last);
-        }
-    }
-
-    fn run_products(&self, moduli: Moduli<'_>, factors: [&[Limb]; 2], out: &mut [Limb]) {
-        match self.pairs_for(moduli) {
-            Some(pairs) => residues::products(pairs, moduli, factors, out),
-            None => residues::products(self.lanes, moduli, factors, out),
-        }
-    }
-
-    fn run_public_powers(
-        &self,
-        moduli: Moduli<'_>,
-        exponent: &PublicExponent,
-        bases: &[Limb],
-        out: &mut [Limb],
-    ) {
-        let Some(first) = moduli.first() else { return };
-        let size = first.limbs.len();
-        let (bases, out) = (flat(bases, size), out.chunks_exact_mut(size));
-        match self.pairs_for(moduli) {
-            Some(pairs) => ladder::public_powers(pairs, moduli, exponent, bases, out),
-            None => ladder::public_powers(self.lanes, moduli, exponent, bases, out),
-        }
-    }
-
-    fn run_remainders(&self, moduli: Moduli<'_>, numbers: &[Limb], out: &mut [Limb]) {
-        match self.pairs_for(moduli) {
-            Some(pairs) => residues::remainders(pairs, moduli, numbers, out),
-            None => residues::remainders(self.lanes, moduli, numbers, out),
-        }
-    }
-
-    fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
-        Some(
-            match self.pairs_for(&comparison.primes[..comparison.primes.len() / 2]) {
-                Some(pairs) => residues::powers_agree(pairs, comparison),
-                None => residues::powers_agree(self.lanes, comparison),
-            },
-        )
-    }
 }

@@ -31,11 +31,6 @@ mod memcheck;
 #[path = "../../../tests/common/need.rs"]
 mod need;
 mod parallel;
-#[cfg_attr(
-    not(any(target_arch = "x86_64", target_arch = "aarch64")),
-    allow(unused)
-)]
-mod profile;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod sanitizer;
 #[cfg(test)]

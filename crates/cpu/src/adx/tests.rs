@@ -1,9 +1,11 @@
+mod portable;
+
 use alloc::vec;
 use alloc::vec::Vec;
 
 use num_bigint::BigUint;
 
-use super::portable::Portable;
+use self::portable::Portable;
 use super::*;
 use crate::lanes::testing::{
     Random, check_select, check_step, check_windows, neg_inv, number, pack, unpack,

@@ -1,12 +1,14 @@
+mod portable;
+
 use batch_modexp_core::{BatchModExp, ModExp};
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{NonZero, Odd, Uint, Word};
 use num_bigint::BigUint;
 
+use self::portable::Portable;
 use super::Token;
 use super::fma51::{Fma51, Limb};
 use super::lanes4::Lanes4;
-use super::portable::Portable;
 use crate::Fma;
 use crate::lanes::testing::{
     Random, check_ladder, check_products, check_select, check_select_of_row, check_step,

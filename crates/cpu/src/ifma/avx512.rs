@@ -1,17 +1,15 @@
 //! The proof that the processor has AVX-512 IFMA, and the instructions behind it.
 #![allow(unsafe_code)]
 
-use core::arch::asm;
 use core::arch::x86_64::{
     __cpuid, __m512i, __mmask8, _mm_cvtsi64_si128, _mm512_add_epi64, _mm512_and_si512,
     _mm512_cmpeq_epi64_mask, _mm512_cvtepu8_epi64, _mm512_load_si512, _mm512_loadu_si512,
     _mm512_mask_load_epi64, _mm512_mask_permutexvar_epi64, _mm512_set1_epi64, _mm512_setzero_si512,
     _mm512_srli_epi64, _mm512_store_si512, CpuidResult,
 };
-use core::ptr;
 use std::sync::OnceLock;
 
-use super::madd52::{Kernel, Limb8, Madd52, Processor, RADIX_BITS};
+use super::madd52::{Kernel, Limb8, Madd52, Processor, RADIX_BITS, multiply_add};
 use crate::lanes::MAX_LANES;
 
 /// Proof that AVX-512 F and IFMA can be used.
@@ -172,32 +170,6 @@ impl Madd52 for Token {
     }
 
     #[inline(always)]
-    #[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read or written through the pointer.
-    fn reload<T>(self, reference: &T) -> &T {
-        let mut pointer = ptr::from_ref(reference);
-        // Not `pure`: the compiler would merge two calls on the same reference.
-        // SAFETY: there is no instruction, so the pointer keeps its value and its provenance. The
-        // new reference lives no longer than the original.
-        unsafe {
-            asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags));
-            &*pointer
-        }
-    }
-
-    #[inline(always)]
-    #[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read or written through the pointer.
-    fn reload_mut<T>(self, reference: &mut T) -> &mut T {
-        let mut pointer = ptr::from_mut(reference);
-        // Not `pure`: the compiler would merge two calls on the same reference.
-        // SAFETY: there is no instruction, so the pointer keeps its value and its provenance. The
-        // new reference lives no longer than the original.
-        unsafe {
-            asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags));
-            &mut *pointer
-        }
-    }
-
-    #[inline(always)]
     fn run<K: Kernel<Limb8>, const B: usize>(self, kernel: &mut K) {
         // SAFETY: the token proves AVX-512 F and IFMA.
         unsafe { with_features::<K, B>(self, kernel) }
@@ -210,34 +182,5 @@ fn with_features<K: Kernel<Limb8>, const B: usize>(token: Token, kernel: &mut K)
     kernel.run::<Token, B>(token);
 }
 
-/// See [`Madd52::madd_lo`]. Assembly that is not `pure` keeps its place. The compiler may move the
-/// intrinsic. It does not know that all rows wait for the next quotient, and would compute it at
-/// the end of a row.
-#[target_feature(enable = "avx512f,avx512ifma")]
-#[inline]
-fn madd_lo(mut sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
-    // SAFETY: the token of the caller proves that the instruction exists; it changes `sum` only.
-    unsafe {
-        asm!(
-            "vpmadd52luq {0}, {1}, {2}",
-            inout(zmm_reg) sum, in(zmm_reg) a, in(zmm_reg) b,
-            options(nomem, nostack, preserves_flags),
-        );
-    }
-    sum
-}
-
-/// See [`Madd52::madd_hi`] and [`madd_lo`].
-#[target_feature(enable = "avx512f,avx512ifma")]
-#[inline]
-fn madd_hi(mut sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
-    // SAFETY: the token of the caller proves that the instruction exists; it changes `sum` only.
-    unsafe {
-        asm!(
-            "vpmadd52huq {0}, {1}, {2}",
-            inout(zmm_reg) sum, in(zmm_reg) a, in(zmm_reg) b,
-            options(nomem, nostack, preserves_flags),
-        );
-    }
-    sum
-}
+multiply_add!(madd_lo(__m512i in zmm_reg), "avx512f,avx512ifma", "vpmadd52luq");
+multiply_add!(madd_hi(__m512i in zmm_reg), "avx512f,avx512ifma", "vpmadd52huq");

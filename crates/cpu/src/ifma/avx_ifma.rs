@@ -6,16 +6,14 @@
 //! AVX2.
 #![allow(unsafe_code)]
 
-use core::arch::asm;
 use core::arch::x86_64::{
     __m256i, _mm_cvtsi64_si128, _mm256_add_epi64, _mm256_and_si256, _mm256_cmpeq_epi64,
     _mm256_cvtepu8_epi64, _mm256_load_si256, _mm256_loadu_si256, _mm256_or_si256,
     _mm256_permutevar8x32_epi32, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_slli_epi64,
     _mm256_srli_epi64, _mm256_store_si256,
 };
-use core::ptr;
 
-use super::madd52::{Kernel, Limb4, Madd52, Processor, RADIX_BITS};
+use super::madd52::{Kernel, Limb4, Madd52, Processor, RADIX_BITS, multiply_add};
 use crate::lanes::MAX_LANES;
 
 /// Proof that AVX2 and the multiply-adds of this encoding can be used.
@@ -92,13 +90,23 @@ impl<const EVEX: bool> Madd52 for Token<EVEX> {
     #[inline(always)]
     fn madd_lo(self, sum: __m256i, a: __m256i, b: __m256i) -> __m256i {
         // SAFETY: the token proves AVX2 and the multiply-adds of this encoding.
-        unsafe { madd_lo::<EVEX>(sum, a, b) }
+        unsafe {
+            match EVEX {
+                true => evex_madd_lo(sum, a, b),
+                false => madd_lo(sum, a, b),
+            }
+        }
     }
 
     #[inline(always)]
     fn madd_hi(self, sum: __m256i, a: __m256i, b: __m256i) -> __m256i {
         // SAFETY: the token proves AVX2 and the multiply-adds of this encoding.
-        unsafe { madd_hi::<EVEX>(sum, a, b) }
+        unsafe {
+            match EVEX {
+                true => evex_madd_hi(sum, a, b),
+                false => madd_hi(sum, a, b),
+            }
+        }
     }
 
     #[inline(always)]
@@ -179,32 +187,6 @@ impl<const EVEX: bool> Madd52 for Token<EVEX> {
     }
 
     #[inline(always)]
-    #[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read or written through the pointer.
-    fn reload<T>(self, reference: &T) -> &T {
-        let mut pointer = ptr::from_ref(reference);
-        // Not `pure`: the compiler would merge two calls on the same reference.
-        // SAFETY: there is no instruction, so the pointer keeps its value and its provenance. The
-        // new reference lives no longer than the original.
-        unsafe {
-            asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags));
-            &*pointer
-        }
-    }
-
-    #[inline(always)]
-    #[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read or written through the pointer.
-    fn reload_mut<T>(self, reference: &mut T) -> &mut T {
-        let mut pointer = ptr::from_mut(reference);
-        // Not `pure`: the compiler would merge two calls on the same reference.
-        // SAFETY: there is no instruction, so the pointer keeps its value and its provenance. The
-        // new reference lives no longer than the original.
-        unsafe {
-            asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags));
-            &mut *pointer
-        }
-    }
-
-    #[inline(always)]
     fn run<K: Kernel<Limb4>, const B: usize>(self, kernel: &mut K) {
         // SAFETY: the token proves AVX2.
         unsafe { with_features::<K, EVEX, B>(self, kernel) }
@@ -221,49 +203,8 @@ fn with_features<K: Kernel<Limb4>, const EVEX: bool, const B: usize>(
     kernel.run::<Token<EVEX>, B>(token);
 }
 
-/// See [`Madd52::madd_lo`]. Assembly for the same reason as in `avx512`. The prefix fixes the
-/// encoding, which the assembler would choose otherwise.
-#[target_feature(enable = "avx2")]
-#[inline]
-fn madd_lo<const EVEX: bool>(mut sum: __m256i, a: __m256i, b: __m256i) -> __m256i {
-    // SAFETY: the token of the caller proves that the instruction exists; it changes `sum` only.
-    unsafe {
-        if EVEX {
-            asm!(
-                "{{evex}} vpmadd52luq {0}, {1}, {2}",
-                inout(ymm_reg) sum, in(ymm_reg) a, in(ymm_reg) b,
-                options(nomem, nostack, preserves_flags),
-            );
-        } else {
-            asm!(
-                "{{vex}} vpmadd52luq {0}, {1}, {2}",
-                inout(ymm_reg) sum, in(ymm_reg) a, in(ymm_reg) b,
-                options(nomem, nostack, preserves_flags),
-            );
-        }
-    }
-    sum
-}
-
-/// See [`Madd52::madd_hi`] and [`madd_lo`].
-#[target_feature(enable = "avx2")]
-#[inline]
-fn madd_hi<const EVEX: bool>(mut sum: __m256i, a: __m256i, b: __m256i) -> __m256i {
-    // SAFETY: the token of the caller proves that the instruction exists; it changes `sum` only.
-    unsafe {
-        if EVEX {
-            asm!(
-                "{{evex}} vpmadd52huq {0}, {1}, {2}",
-                inout(ymm_reg) sum, in(ymm_reg) a, in(ymm_reg) b,
-                options(nomem, nostack, preserves_flags),
-            );
-        } else {
-            asm!(
-                "{{vex}} vpmadd52huq {0}, {1}, {2}",
-                inout(ymm_reg) sum, in(ymm_reg) a, in(ymm_reg) b,
-                options(nomem, nostack, preserves_flags),
-            );
-        }
-    }
-    sum
-}
+// The prefixes fix the encoding, which the assembler would choose otherwise.
+multiply_add!(madd_lo(__m256i in ymm_reg), "avx2", "{{vex}} vpmadd52luq");
+multiply_add!(madd_hi(__m256i in ymm_reg), "avx2", "{{vex}} vpmadd52huq");
+multiply_add!(evex_madd_lo(__m256i in ymm_reg), "avx2", "{{evex}} vpmadd52luq");
+multiply_add!(evex_madd_hi(__m256i in ymm_reg), "avx2", "{{evex}} vpmadd52huq");

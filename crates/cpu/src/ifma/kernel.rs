@@ -8,7 +8,7 @@
 //! Column sums are not normalised in between. A column gets at most four halves below 2^52 a row,
 //! or six in half as many rows, from at most 320 rows (16,384 bits), and a carry: less than 2^63.
 
-use super::madd52::{LaneLimb, Madd52, RADIX_BITS};
+use super::madd52::{LaneLimb, Madd52, RADIX_BITS, reload};
 
 /// Repeats `$body` for each `$j` below `$b`, which is at most 20, or for each listed number. A loop
 /// that the compiler unrolls later does not suffice: it would keep the sums in memory.
@@ -129,11 +129,11 @@ pub(super) fn multiply_low<T: Madd52, const B: usize, const P: usize>(
     work: &mut impl Interleaved<T>,
 ) -> Sums<T, B> {
     for row in 0..b[0].len() {
-        let (a_0, modulus) = (t.reload(a[0]), t.reload(modulus));
+        let (a_0, modulus) = (reload(a[0]), reload(modulus));
         let factor = t.load(&b[0][row]);
         // The second product; or the first one again, which is then not used.
         let (a_1, factor_1) = (a[P - 1], t.load(&b[P - 1][row]));
-        let a_1 = if P > 1 { t.reload(a_1) } else { a_1 };
+        let a_1 = if P > 1 { reload(a_1) } else { a_1 };
         let mut top = t.load(&tops[row]);
         let lowest = t.load(&a_0[0]);
         sums[0] = t.madd_lo(sums[0], lowest, factor);
@@ -197,7 +197,7 @@ pub(super) fn reduce_low<T: Madd52, const B: usize>(
 ) -> Sums<T, B> {
     let mut quotient = t.madd_lo(t.zero(), sums[0], neg_inv);
     for row in 0..rows {
-        let modulus = t.reload(modulus);
+        let modulus = reload(modulus);
         if let Some(q) = &mut q {
             t.store(&mut q[row], quotient);
         }
@@ -284,11 +284,11 @@ pub(super) fn multiply_high<T: Madd52, const B: usize, const P: usize>(
     work: &mut impl Interleaved<T>,
 ) -> Sums<T, B> {
     for row in 0..B {
-        let (a_0, modulus) = (t.reload(a[0]), t.reload(modulus));
+        let (a_0, modulus) = (reload(a[0]), reload(modulus));
         let (factor, quotient) = (t.load(&b[0][row]), t.load(&q[row]));
         // As in `multiply_low`.
         let (a_1, factor_1) = (a[P - 1], t.load(&b[P - 1][row]));
-        let a_1 = if P > 1 { t.reload(a_1) } else { a_1 };
+        let a_1 = if P > 1 { reload(a_1) } else { a_1 };
         let mut top = t.load(&tops[row]);
         unrolled!(B, J, {
             add_limb!(t, B, sums, top, a_0, J, factor);
@@ -318,7 +318,7 @@ pub(super) fn reduce_high<T: Madd52, const B: usize>(
     work: &mut impl Interleaved<T>,
 ) -> Sums<T, B> {
     for row in 0..B {
-        let modulus = t.reload(modulus);
+        let modulus = reload(modulus);
         let quotient = t.load(&q[row]);
         let mut top = t.load(&tops[row]);
         unrolled!(B, J, {

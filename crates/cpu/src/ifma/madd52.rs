@@ -5,6 +5,9 @@
 //! more. A tile therefore has up to [`Madd52::MAX_TILE`] limbs: 20 with the 32 registers of
 //! AVX-512, 10 with 16 registers.
 
+use core::arch::asm;
+use core::ptr;
+
 use zeroize::Zeroize;
 
 use crate::lanes::MAX_LANES;
@@ -39,66 +42,49 @@ pub(crate) trait LaneLimb: Copy + Default + Zeroize + 'static {
     fn lanes_mut(&mut self) -> &mut [u64];
 }
 
-/// One limb of eight lanes.
-#[derive(Clone, Copy, Default)]
-#[repr(C, align(64))]
-pub(crate) struct Limb8(pub(super) [u64; 8]);
+/// Defines a limb of `$lanes` lanes, aligned to its size of `$size` bytes.
+macro_rules! lane_limb {
+    ($(#[$doc:meta])* $Limb:ident: $lanes:literal lanes, $size:literal bytes) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Default)]
+        #[repr(C, align($size))]
+        pub(crate) struct $Limb(pub(super) [u64; $lanes]);
 
-/// One limb of four lanes.
-#[derive(Clone, Copy, Default)]
-#[repr(C, align(32))]
-pub(crate) struct Limb4(pub(super) [u64; 4]);
+        impl LaneLimb for $Limb {
+            const LANES: usize = $lanes;
+            const ZERO: Self = Self([0; $lanes]);
+            const ZEROS: &[Self; MAX_TILE] = &[Self::ZERO; MAX_TILE];
 
-impl LaneLimb for Limb8 {
-    const LANES: usize = 8;
-    const ZERO: Self = Self([0; 8]);
-    const ZEROS: &[Self; MAX_TILE] = &[Self::ZERO; MAX_TILE];
+            type Words = [u64; $lanes];
 
-    type Words = [u64; 8];
+            fn chunks(words: &[u64]) -> &[Self::Words] {
+                words.as_chunks().0
+            }
 
-    fn chunks(words: &[u64]) -> &[[u64; 8]] {
-        words.as_chunks().0
-    }
+            fn lanes(&self) -> &[u64] {
+                &self.0
+            }
 
-    fn lanes(&self) -> &[u64] {
-        &self.0
-    }
+            fn lanes_mut(&mut self) -> &mut [u64] {
+                &mut self.0
+            }
+        }
 
-    fn lanes_mut(&mut self) -> &mut [u64] {
-        &mut self.0
-    }
+        impl Zeroize for $Limb {
+            fn zeroize(&mut self) {
+                self.0.zeroize();
+            }
+        }
+    };
 }
 
-impl LaneLimb for Limb4 {
-    const LANES: usize = 4;
-    const ZERO: Self = Self([0; 4]);
-    const ZEROS: &[Self; MAX_TILE] = &[Self::ZERO; MAX_TILE];
-
-    type Words = [u64; 4];
-
-    fn chunks(words: &[u64]) -> &[[u64; 4]] {
-        words.as_chunks().0
-    }
-
-    fn lanes(&self) -> &[u64] {
-        &self.0
-    }
-
-    fn lanes_mut(&mut self) -> &mut [u64] {
-        &mut self.0
-    }
+lane_limb! {
+    /// One limb of eight lanes.
+    Limb8: 8 lanes, 64 bytes
 }
-
-impl Zeroize for Limb8 {
-    fn zeroize(&mut self) {
-        self.0.zeroize();
-    }
-}
-
-impl Zeroize for Limb4 {
-    fn zeroize(&mut self) {
-        self.0.zeroize();
-    }
+lane_limb! {
+    /// One limb of four lanes.
+    Limb4: 4 lanes, 32 bytes
 }
 
 /// A family of processors that has its own code for exponentiation in eight lanes.
@@ -192,14 +178,6 @@ pub(crate) trait Madd52: Copy {
     /// The same value in each lane.
     fn splat(self, value: u64) -> Self::Vector;
 
-    /// The same reference, of unknown origin to the compiler. It therefore cannot hoist loads
-    /// through it out of a loop, and would only have to spill them: there are more limbs than
-    /// registers.
-    fn reload<T>(self, reference: &T) -> &T;
-
-    /// Like [`reload`](Self::reload), for a reference to write through.
-    fn reload_mut<T>(self, reference: &mut T) -> &mut T;
-
     /// Runs `kernel`, compiled for these instructions.
     fn run<K: Kernel<Self::Limb>, const B: usize>(self, kernel: &mut K);
 }
@@ -250,46 +228,72 @@ pub(super) fn is_squared_in_registers<T: Madd52>(limbs: usize) -> bool {
     limbs <= T::MAX_TILE && keeps_columns::<T>(limbs)
 }
 
+/// Runs a kernel of `$unit` that is compiled for each of the listed lengths, with length `$len`.
+macro_rules! run_with_len {
+    ($unit:ident.$run:ident::<$K:ident>($kernel:ident), $len:expr, $($known:literal)*) => {
+        match $len {
+            $($known => $unit.$run::<$K, $known>($kernel),)*
+            len => unreachable!("no kernel has {len} limbs"),
+        }
+    };
+}
+pub(super) use run_with_len;
+
 /// Runs `kernel` with the tile length of operands of `limbs` limbs, a number that [`limb_count`]
 /// gave.
 pub(super) fn dispatch<T: Madd52, K: Kernel<T::Limb>>(unit: T, limbs: usize, kernel: &mut K) {
-    match tile_len::<T>(limbs) {
-        2 => unit.run::<K, 2>(kernel),
-        3 => unit.run::<K, 3>(kernel),
-        4 => unit.run::<K, 4>(kernel),
-        5 => unit.run::<K, 5>(kernel),
-        6 => unit.run::<K, 6>(kernel),
-        7 => unit.run::<K, 7>(kernel),
-        8 => unit.run::<K, 8>(kernel),
-        9 => unit.run::<K, 9>(kernel),
-        10 => unit.run::<K, 10>(kernel),
-        tile => {
-            // A constant, so that nothing is compiled that a unit does not need.
-            if const { T::MAX_TILE > 10 } {
-                match tile {
-                    11 => unit.run::<K, 11>(kernel),
-                    12 => unit.run::<K, 12>(kernel),
-                    13 => unit.run::<K, 13>(kernel),
-                    14 => unit.run::<K, 14>(kernel),
-                    15 => unit.run::<K, 15>(kernel),
-                    16 => unit.run::<K, 16>(kernel),
-                    17 => unit.run::<K, 17>(kernel),
-                    18 => unit.run::<K, 18>(kernel),
-                    19 => unit.run::<K, 19>(kernel),
-                    20 => unit.run::<K, 20>(kernel),
-                    tile => unreachable!("no tile has {tile} limbs"),
-                }
-            } else {
-                unreachable!("no tile has {tile} limbs");
-            }
-        }
+    let len = tile_len::<T>(limbs);
+    // A constant, so that nothing is compiled that a unit does not need.
+    if const { T::MAX_TILE > 10 } && len > 10 {
+        run_with_len!(unit.run::<K>(kernel), len, 11 12 13 14 15 16 17 18 19 20);
+    } else {
+        run_with_len!(unit.run::<K>(kernel), len, 2 3 4 5 6 7 8 9 10);
     }
 }
+
+/// The same reference, of unknown origin to the compiler. It therefore cannot hoist loads through
+/// it out of a loop, and would only have to spill them: there are more limbs than registers.
+#[inline(always)]
+#[allow(unsafe_code)]
+#[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read or written through the pointer.
+pub(super) fn reload<T>(reference: &T) -> &T {
+    let mut pointer = ptr::from_ref(reference);
+    // Not `pure`: the compiler would merge two calls on the same reference.
+    // SAFETY: there is no instruction, so the pointer keeps its value and its provenance. The new
+    // reference lives no longer than the original.
+    unsafe {
+        asm!("/* {0} */", inout(reg) pointer, options(nomem, nostack, preserves_flags));
+        &*pointer
+    }
+}
+
+/// Defines a function that adds halves of products by one instruction. Assembly that is not `pure`
+/// keeps its place. The compiler may move the intrinsic. It does not know that all rows wait for the
+/// next quotient, and would compute it at the end of a row.
+macro_rules! multiply_add {
+    ($name:ident($Vector:ident in $register:ident), $features:literal, $instruction:literal) => {
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn $name(mut sum: $Vector, a: $Vector, b: $Vector) -> $Vector {
+            // SAFETY: the token of the caller proves that the instruction exists; it changes `sum`
+            // only.
+            unsafe {
+                core::arch::asm!(
+                    concat!($instruction, " {0}, {1}, {2}"),
+                    inout($register) sum, in($register) a, in($register) b,
+                    options(nomem, nostack, preserves_flags),
+                );
+            }
+            sum
+        }
+    };
+}
+pub(super) use multiply_add;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ifma::portable;
+    use crate::ifma::testing::portable;
     use batch_modexp_core::width::MAX_BITS;
 
     #[test]

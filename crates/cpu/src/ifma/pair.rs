@@ -14,18 +14,15 @@
 mod across;
 mod kernel;
 #[cfg(test)]
-mod portable;
-#[cfg(test)]
 mod tests;
 
 use core::mem;
 
 use zeroize::Zeroize;
 
-pub(super) use self::across::Across;
-use self::across::{Pair, PairKernel};
+pub(super) use self::across::{Across, Pair, PairKernel};
 use self::kernel::{Mul, Select, Squares};
-use super::madd52::RADIX_BITS;
+use super::madd52::{RADIX_BITS, run_with_len};
 use crate::lanes::{LaneModulus, Lanes};
 
 /// The most limbs of a quarter: about as many column sums fit into the registers.
@@ -153,26 +150,6 @@ impl<T: Across> Lanes for Pairs<T> {
 /// Runs `kernel` with the quarter length of operands of `limbs` limbs, a number that `limb_count`
 /// gave.
 fn dispatch<T: Across, K: PairKernel>(unit: T, limbs: usize, kernel: K) {
-    match limbs / 4 {
-        2 => unit.run_pairs::<K, 2>(kernel),
-        3 => unit.run_pairs::<K, 3>(kernel),
-        4 => unit.run_pairs::<K, 4>(kernel),
-        5 => unit.run_pairs::<K, 5>(kernel),
-        6 => unit.run_pairs::<K, 6>(kernel),
-        7 => unit.run_pairs::<K, 7>(kernel),
-        8 => unit.run_pairs::<K, 8>(kernel),
-        9 => unit.run_pairs::<K, 9>(kernel),
-        10 => unit.run_pairs::<K, 10>(kernel),
-        11 => unit.run_pairs::<K, 11>(kernel),
-        12 => unit.run_pairs::<K, 12>(kernel),
-        13 => unit.run_pairs::<K, 13>(kernel),
-        14 => unit.run_pairs::<K, 14>(kernel),
-        15 => unit.run_pairs::<K, 15>(kernel),
-        16 => unit.run_pairs::<K, 16>(kernel),
-        17 => unit.run_pairs::<K, 17>(kernel),
-        18 => unit.run_pairs::<K, 18>(kernel),
-        19 => unit.run_pairs::<K, 19>(kernel),
-        20 => unit.run_pairs::<K, 20>(kernel),
-        quarter => unreachable!("no quarter has {quarter} limbs"),
-    }
+    run_with_len!(unit.run_pairs::<K>(kernel), limbs / 4,
+        2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20);
 }

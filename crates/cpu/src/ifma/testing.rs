@@ -1,8 +1,9 @@
 //! The backend on units other than those that this processor would select.
 
+pub(super) mod portable;
+
 use alloc::boxed::Box;
 
-use super::portable;
 use super::{avx_ifma, eight, four};
 use crate::adx;
 use crate::adx::Words;

@@ -2,7 +2,8 @@ use batch_modexp_core::window::Window;
 
 use super::lanes52::Lanes52;
 use super::madd52::{Limb8, Madd52, Processor};
-use super::{avx_ifma, avx512, portable};
+use super::testing::portable;
+use super::{avx_ifma, avx512};
 use crate::lanes::Lanes;
 use crate::lanes::testing::check_squarings;
 use crate::lanes::testing::{

@@ -3,6 +3,7 @@
 //! Between both are buffers of integers: a row for each position, with an integer for each lane.
 //! *Words* have 64 bits. *Plain limbs* have the value of a limb of the lanes, below `2^RADIX_BITS`.
 
+use core::array;
 use core::hint::black_box;
 
 use batch_modexp_core::limbs::bits_at;
@@ -38,6 +39,21 @@ pub(super) fn import_of_each<'a, L: Lanes>(
 /// The element of a lane; unused lanes repeat the last one.
 pub(super) fn of_lane<T>(group: &[T], lane: usize) -> &T {
     &group[lane.min(group.len() - 1)]
+}
+
+/// Copies to each lane a number that is cut into limbs.
+pub(super) fn gather<'n, L: Lanes>(number: impl Fn(usize) -> &'n [u64], out: &mut [L::Limb]) {
+    let limbs = out.len();
+    let numbers: [_; MAX_LANES] = array::from_fn(|lane| match lane < L::COUNT {
+        true => &number(lane)[..limbs],
+        false => &[],
+    });
+    // Limb by limb, so that consecutive stores go to one cache line.
+    for (i, limb) in out.iter_mut().enumerate() {
+        for (lane, number) in numbers[..L::COUNT].iter().enumerate() {
+            L::set_lane(limb, lane, number[i]);
+        }
+    }
 }
 
 /// The number of each lane in a flat buffer, `size` limbs each. Unused lanes repeat the last one.

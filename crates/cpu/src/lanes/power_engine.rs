@@ -4,7 +4,7 @@
 //! A number outside of lanes has one word for each limb, and is below `BOUND * modulus`. Between
 //! products it is neither reduced nor cut anew.
 
-use core::{array, mem, slice};
+use core::{mem, slice};
 
 use batch_modexp_core::fixed_base::{Table, TableForm};
 use batch_modexp_core::monty::ModulusRef;
@@ -14,11 +14,11 @@ use batch_modexp_core::powers::{
 use batch_modexp_core::secret::scrubbed;
 use crypto_bigint::Limb;
 
-use super::convert::{of_lane, to_plain};
+use super::convert::{gather, of_lane, to_plain};
 use super::fixed_base::{self, PowerLanes};
 use super::ladder::public_powers;
 use super::workspace::{Buffer, Workspace};
-use super::{LaneEngine, Lanes, MAX_LANES, multi_exp};
+use super::{LaneEngine, Lanes, multi_exp};
 
 /// All of it in groups of lanes, also the last instances.
 impl<L: PowerLanes + Sync, R: Lanes + Sync> PowerEngine for LaneEngine<L, R> {
@@ -128,21 +128,6 @@ fn leave<L: Lanes>(lanes: L, modulus: ModulusRef<'_>, numbers: &[u64], out: &mut
             workspace.store(out.chunks_exact_mut(modulus.limbs.len()));
         }
     });
-}
-
-/// Copies a number to each lane.
-fn gather<'n, L: Lanes>(number: impl Fn(usize) -> &'n [u64], out: &mut [L::Limb]) {
-    let limbs = out.len();
-    let numbers: [_; MAX_LANES] = array::from_fn(|lane| match lane < L::COUNT {
-        true => &number(lane)[..limbs],
-        false => &[],
-    });
-    // Limb by limb, so that consecutive stores go to one cache line.
-    for (i, limb) in out.iter_mut().enumerate() {
-        for (lane, number) in numbers[..L::COUNT].iter().enumerate() {
-            L::set_lane(limb, lane, number[i]);
-        }
-    }
 }
 
 /// Copies the numbers of the first lanes to `out`, by way of `plain`.

@@ -39,20 +39,14 @@ impl<B: HasPowerEngine + Sync> PowerEngine for Parallel<B> {
     }
 
     fn fixed_powers(&self, powers: FixedPowers<'_, '_>) {
-        let FixedPowers {
-            table,
-            exponents,
-            exponent_bits,
-            out,
-        } = powers;
-        let share = self.full_share(exponents.len());
-        let shares = exponents.chunks(share).zip(out.chunks_mut(share));
+        let share = self.full_share(powers.exponents.len());
+        let exponents = powers.exponents.chunks(share);
+        let shares = exponents.zip(powers.out.chunks_mut(share));
         self.each(shares, |(exponents, out)| {
             self.inner.power_engine().fixed_powers(FixedPowers {
-                table,
                 exponents,
-                exponent_bits,
                 out,
+                ..powers
             });
         });
     }
@@ -72,45 +66,32 @@ impl<B: HasPowerEngine + Sync> PowerEngine for Parallel<B> {
     }
 
     fn multi_powers(&self, powers: MultiPowers<'_, '_>) {
-        let MultiPowers {
-            moduli,
-            terms,
-            exponent_bits,
-            out,
-        } = powers;
-        let share = self.full_share(moduli.len());
-        let count = exponent_bits.len();
-        let shares = moduli.chunks(share).zip(out.chunks_mut(share)).enumerate();
+        let share = self.full_share(powers.moduli.len());
+        let (moduli, count) = (powers.moduli.chunks(share), powers.exponent_bits.len());
+        let shares = moduli.zip(powers.out.chunks_mut(share)).enumerate();
         self.each(shares, |(i, (moduli, out))| {
             self.inner.power_engine().multi_powers(MultiPowers {
                 moduli,
-                terms: &terms[i * share * count..][..moduli.len() * count],
-                exponent_bits,
+                terms: &powers.terms[i * share * count..][..moduli.len() * count],
                 out,
+                ..powers
             });
         });
     }
 
     fn powers_vartime(&self, powers: PublicPowers<'_, '_>) {
-        let PublicPowers {
-            moduli,
-            bases,
-            exponent,
-            out,
-        } = powers;
-        let share = self.full_share(moduli.len());
-        let shares = moduli.chunks(share).zip(bases.chunks(share));
-        self.each(
-            shares.zip(out.chunks_mut(share)),
-            |((moduli, bases), out)| {
-                self.inner.power_engine().powers_vartime(PublicPowers {
-                    moduli,
-                    bases,
-                    exponent,
-                    out,
-                });
-            },
-        );
+        let share = self.full_share(powers.moduli.len());
+        let bases = powers.bases.chunks(share);
+        let instances = powers.moduli.chunks(share).zip(bases);
+        let shares = instances.zip(powers.out.chunks_mut(share));
+        self.each(shares, |((moduli, bases), out)| {
+            self.inner.power_engine().powers_vartime(PublicPowers {
+                moduli,
+                bases,
+                out,
+                ..powers
+            });
+        });
     }
 
     fn enter(&self, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]) {
@@ -123,21 +104,15 @@ impl<B: HasPowerEngine + Sync> PowerEngine for Parallel<B> {
     }
 
     fn indexed_products(&self, products: IndexedProducts<'_>) {
-        let IndexedProducts {
-            modulus,
-            numbers,
-            pairs,
-            out,
-        } = products;
-        let limbs = self.table_form(modulus.width()).limbs;
-        let share = share(self.threads(), modulus.width(), pairs.len());
-        let shares = pairs.chunks(share).zip(out.chunks_mut(share * limbs));
+        let bits = products.modulus.width();
+        let share = share(self.threads(), bits, products.pairs.len());
+        let places = products.out.chunks_mut(share * self.table_form(bits).limbs);
+        let shares = products.pairs.chunks(share).zip(places);
         self.each(shares, |(pairs, out)| {
             self.inner.power_engine().indexed_products(IndexedProducts {
-                modulus,
-                numbers,
                 pairs,
                 out,
+                ..products
             });
         });
     }

@@ -1,6 +1,6 @@
 //! Squares: each product of two different limbs is computed once.
 
-use super::{Interleaved, Madd52, RAISE, Sums};
+use super::{Interleaved, Madd52, RAISE, Sums, reload};
 
 /// The columns of `a^2`, low and high: half of the cross products, doubled, and the squares of the
 /// limbs.
@@ -19,7 +19,7 @@ pub(crate) fn square_tile<T: Madd52, const B: usize>(
     // and 2j, and completes column j, whose register column j + B then takes.
     let mut sums = [t.zero(); B];
     unrolled!(B, J, {
-        let a = t.reload(a);
+        let a = reload(a);
         let factor = t.load(&a[J]);
         unrolled!(B, I, {
             if I < J {
@@ -81,7 +81,7 @@ const FRESH: usize = 5;
 pub(crate) fn square_alone<T: Madd52, const B: usize>(
     t: T,
     columns: Sums<T, B>,
-    mut limbs: &mut [T::Limb; B],
+    limbs: &mut [T::Limb; B],
     modulus: &[T::Limb; B],
     neg_inv: T::Vector,
     work: &mut impl Interleaved<T>,
@@ -98,10 +98,8 @@ pub(crate) fn square_alone<T: Madd52, const B: usize>(
     unrolled!(B, J, {
         let factor = t.add(columns[J], carry);
         carry = t.carry(factor);
-        // Hides from the compiler that the limbs below are the same in each row.
-        limbs = t.reload_mut(limbs);
         t.store(&mut limbs[J], factor);
-        let a = &*limbs;
+        let a = reload(&*limbs);
         if J < FRESH {
             fresh[J % FRESH] = factor;
         }
@@ -136,7 +134,7 @@ pub(crate) fn square_alone<T: Madd52, const B: usize>(
     // The quotient of a column that is raised by 1 less than a multiple of 2^52.
     let mut quotient = t.madd_lo(neg_inv, sums[0], neg_inv);
     unrolled!(B, I, {
-        (a, modulus) = (t.reload(a), t.reload(modulus));
+        (a, modulus) = (reload(a), reload(modulus));
         let carry = t.carry(sums[0]);
         complete_next!(t, sums, modulus, quotient, carry);
         let next = t.madd_lo(neg_inv, sums[1], neg_inv);

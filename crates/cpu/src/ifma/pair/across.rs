@@ -18,7 +18,7 @@ use crate::ifma::madd52::{Limb8, Madd52, RADIX_BITS};
 /// One limb of both instances: two neighbouring lanes of a vector.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[repr(C, align(16))]
-pub(crate) struct Pair(pub(super) [u64; 2]);
+pub(crate) struct Pair(pub(in crate::ifma) [u64; 2]);
 
 impl Pair {
     pub(super) const ZERO: Self = Self([0; 2]);

@@ -5,7 +5,7 @@ use num_bigint::BigUint;
 
 use super::super::avx512::Token;
 use super::super::madd52::Limb8;
-use super::super::portable::{EIGHT, Portable};
+use super::super::testing::portable::{EIGHT, Portable};
 use super::*;
 use crate::lanes::testing::{
     Random, check_products, check_select, check_step, neg_inv, number, pack, unpack,
@@ -206,7 +206,7 @@ fn two_limbs_of_the_inverse() {
 fn pairs_serve_what_they_get() {
     for bits in (64..=batch_modexp_core::width::MAX_BITS).step_by(64) {
         assert!(
-            crate::profile::IFMA.split(bits, 2).last == 0 || bits <= MAX_BITS,
+            crate::ifma::PROFILE.last(bits, 2) == 0 || bits <= MAX_BITS,
             "{bits}"
         );
     }

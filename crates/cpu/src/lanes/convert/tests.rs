@@ -106,7 +106,7 @@ fn numbers_of_all_lanes_are_reduced_and_packed() {
 fn numbers_of_all_lanes_are_cut_and_joined() {
     let mut random = Random(2);
     for size in [1, 2, 3, 4, 8, 17, 64] {
-        let numbers: [Vec<Limb>; 4] = core::array::from_fn(|lane| {
+        let numbers: [Vec<Limb>; 4] = array::from_fn(|lane| {
             // Shorter numbers are padded with zeros.
             let len = (size - lane % 2).max(1);
             (0..len).map(|_| Limb(random.limb(63) as _)).collect()

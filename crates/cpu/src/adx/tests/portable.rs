@@ -1,10 +1,9 @@
-//! The operations in plain Rust: the reference for tests, and the code that memcheck sees where the
-//! processor lacks the instructions.
+//! The operations in plain Rust: the reference for tests.
 
 use core::hint::black_box;
 
-use super::montgomery::{TILE, Tile, Unit};
-use super::word;
+use crate::adx::montgomery::{TILE, Tile, Unit};
+use crate::adx::word;
 
 /// Requires no processor features.
 #[derive(Clone, Copy)]

@@ -3,7 +3,7 @@
 use core::array::from_fn;
 use core::hint::black_box;
 
-use super::fma51::{Fma51, HIGH, Kernel, LOW, Limb, MASK, RADIX_BITS, TWO_52};
+use crate::fma::fma51::{Fma51, HIGH, Kernel, LOW, Limb, MASK, RADIX_BITS, TWO_52};
 
 /// Requires no processor features.
 #[derive(Clone, Copy)]

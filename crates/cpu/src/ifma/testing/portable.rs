@@ -2,11 +2,13 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::array::from_fn;
 use core::cell::RefCell;
 use core::hint::black_box;
 use core::marker::PhantomData;
 
-use super::madd52::{Kernel, LaneLimb, Limb4, Limb8, Madd52, Processor, RADIX_BITS};
+use crate::ifma::madd52::{Kernel, LaneLimb, Limb4, Limb8, Madd52, Processor, RADIX_BITS};
+use crate::ifma::pair::{Across, Pair, PairKernel};
 use crate::lanes::MAX_LANES;
 
 /// As many lanes as `L` has, in plain Rust. Its methods are not inlined: unrolled, they would take
@@ -18,19 +20,19 @@ pub(crate) struct Portable<L> {
 }
 
 /// Eight lanes as on AVX-512.
-pub(super) const EIGHT: Portable<Limb8> = Portable {
+pub(in crate::ifma) const EIGHT: Portable<Limb8> = Portable {
     processor: Processor::Other,
     lanes: PhantomData,
 };
 
 /// Eight lanes with the code for a Zen 4.
-pub(super) const EIGHT_SAVING: Portable<Limb8> = Portable {
+pub(in crate::ifma) const EIGHT_SAVING: Portable<Limb8> = Portable {
     processor: Processor::Zen4,
     ..EIGHT
 };
 
 /// Four lanes as on AVX-IFMA.
-pub(super) const FOUR: Portable<Limb4> = Portable {
+pub(in crate::ifma) const FOUR: Portable<Limb4> = Portable {
     processor: Processor::Other,
     lanes: PhantomData,
 };
@@ -147,17 +149,87 @@ impl<L: LaneLimb> Madd52 for Portable<L> {
         make(|_| value)
     }
 
-    fn reload_mut<T>(self, reference: &mut T) -> &mut T {
-        black_box(reference)
-    }
-
-    fn reload<T>(self, reference: &T) -> &T {
-        black_box(reference)
-    }
-
     #[inline(never)]
     fn run<K: Kernel<L>, const B: usize>(self, kernel: &mut K) {
         within(|| kernel.run::<Self, B>(self));
+    }
+}
+
+/// Not inlined, as for `Madd52`, since the kernels are unrolled.
+impl Across for Portable<Limb8> {
+    #[inline(never)]
+    fn store_pairs(self, pairs: &mut [Pair; 4], vector: Handle) {
+        let vector = vector.lanes();
+        *pairs = from_fn(|i| Pair([vector[2 * i], vector[2 * i + 1]]));
+    }
+
+    #[inline(never)]
+    fn gather(self, pairs: [&Pair; 4]) -> Handle {
+        make(|i| pairs[i / 2].0[i % 2])
+    }
+
+    #[inline(never)]
+    fn scatter(self, pairs: [&mut Pair; 4], vector: Handle) {
+        let vector = vector.lanes();
+        for (i, pair) in pairs.into_iter().enumerate() {
+            *pair = Pair([vector[2 * i], vector[2 * i + 1]]);
+        }
+    }
+
+    #[inline(never)]
+    fn spread(self, pair: &Pair) -> Handle {
+        make(|i| pair.0[i % 2])
+    }
+
+    #[inline(never)]
+    fn spread_lowest(self, a: Handle) -> Handle {
+        let a = a.lanes();
+        make(|i| a[i % 2])
+    }
+
+    #[inline(never)]
+    fn lowest(self, a: Handle) -> Handle {
+        change(a, |i, a| if i < 2 { a } else { 0 })
+    }
+
+    #[inline(never)]
+    fn down(self, a: Handle) -> Handle {
+        let a = a.lanes();
+        make(|i| a.get(i + 2).copied().unwrap_or(0))
+    }
+
+    #[inline(never)]
+    fn up(self, a: Handle) -> Handle {
+        let a = a.lanes();
+        make(|i| if i < 2 { 0 } else { a[i - 2] })
+    }
+
+    #[inline(never)]
+    fn mask_of(self, bit: Handle) -> Handle {
+        change(bit, |_, bit| {
+            black_box(bit.wrapping_neg()) >> (64 - RADIX_BITS)
+        })
+    }
+
+    #[inline(never)]
+    fn and(self, a: Handle, b: Handle) -> Handle {
+        let b = b.lanes();
+        change(a, |i, a| a & b[i])
+    }
+
+    #[inline(never)]
+    fn pick_pairs(self, old: Handle, new: &[Pair; 4], digits: Handle, entry: u64) -> Handle {
+        let digits = digits.lanes();
+        change(old, |i, old| {
+            // All ones where the digit is the entry.
+            let mask = black_box((((digits[i] ^ entry) as i64 - 1) >> 63) as u64);
+            old & !mask | new[i / 2].0[i % 2] & mask
+        })
+    }
+
+    #[inline(never)]
+    fn run_pairs<K: PairKernel, const J: usize>(self, kernel: K) {
+        within(|| kernel.run::<Self, J>(self));
     }
 }
 
@@ -175,7 +247,7 @@ pub(crate) struct Handle(u32);
 
 impl Handle {
     /// Zero in every lane.
-    pub(super) const ZERO: Self = Self(0);
+    pub(in crate::ifma) const ZERO: Self = Self(0);
 
     /// The value of each lane.
     pub(crate) fn lanes(self) -> [u64; MAX_LANES] {
