@@ -22,6 +22,20 @@ pub(crate) struct ShippedEntry {
     pub(crate) min_r2_bits: u32,
 }
 
+impl ShippedEntry {
+    /// The same with as few warps as compute 16 instances and are at least two, where no warp
+    /// computes with others. Every warp of such a block executes the same instructions.
+    pub(crate) fn with_few_warps(&self) -> Self {
+        let mut entry = self.clone();
+        if !self.family.starts_with("rns") {
+            let lanes = self.threads / self.instances_per_block;
+            entry.threads = self.threads.min((16 * lanes).max(64));
+            entry.instances_per_block = entry.threads / lanes;
+        }
+        entry
+    }
+}
+
 /// The entry points whose names begin with `prefix`, by family, operation and shape.
 ///
 /// # Panics

@@ -86,32 +86,40 @@ fn every_shipped_entry_point_is_tested() {
     assert_eq!(tested, shipped);
 }
 
-#[test]
-fn whole_exponentiations_up_to_1024_bits() {
-    for entry in entries("modexp_").iter().filter(|entry| entry.bits <= 1024) {
+/// Runs one block of each entry point.
+fn one_block(entries: impl Iterator<Item = ShippedEntry>) {
+    for entry in entries {
+        let is_wide = entry.bits > WIDE_BITS;
         let public = ModExpLaunch {
             blocks: 1,
-            exponent_bits: entry.bits,
+            exponent_bits: if is_wide { 67 } else { entry.bits },
             r2_bits: entry.bits,
-            window: 5,
+            window: if is_wide { 4 } else { 5 },
         };
         let (moduli, batch) = edges(entry.bits, entry.instances_per_block);
-        check(entry, &moduli, &batch, public);
+        check(&entry, &moduli, &batch, public);
     }
 }
 
 #[test]
+fn whole_exponentiations_up_to_1024_bits() {
+    let entries = entries("modexp_").into_iter();
+    let narrow = entries.filter(|entry| entry.bits <= WIDE_BITS);
+    one_block(narrow.map(|entry| entry.with_few_warps()));
+}
+
+#[test]
 fn shortened_exponents_above_1024_bits() {
-    for entry in entries("modexp_").iter().filter(|entry| entry.bits > 1024) {
-        let public = ModExpLaunch {
-            blocks: 1,
-            exponent_bits: 67,
-            r2_bits: entry.bits,
-            window: 4,
-        };
-        let (moduli, batch) = edges(entry.bits, entry.instances_per_block);
-        check(entry, &moduli, &batch, public);
-    }
+    let entries = entries("modexp_").into_iter();
+    let wide = entries.filter(|entry| entry.bits > WIDE_BITS);
+    one_block(wide.map(|entry| entry.with_few_warps()));
+}
+
+#[test]
+#[ignore = "takes a minute: `.ci/run cases`, every week"]
+fn all_warps_of_a_block() {
+    let has_fewer = |entry: &ShippedEntry| entry.with_few_warps().threads < entry.threads;
+    one_block(entries("modexp_").into_iter().filter(has_fewer));
 }
 
 /// Modulo `2^bits - 29` powers of this base have Montgomery forms with long rows of zeros. A carry
@@ -122,6 +130,7 @@ fn carries_through_all_lanes() {
         entry.instances_per_block < entry.threads && !entry.family.starts_with("rns")
     };
     for entry in entries("modexp_").iter().filter(several) {
+        let entry = &entry.with_few_warps();
         let power = |exponent: u32| BigUint::from(1u32) << exponent as usize;
         let moduli = [power(entry.bits) - 29u32];
         let batch: Vec<_> = (0..entry.instances_per_block.min(32))
@@ -142,21 +151,27 @@ fn carries_through_all_lanes() {
 }
 
 /// Tests windows with odd exponent lengths, and the narrowest Montgomery parameters of each entry
-/// point. `picks` says for which windows; it is told whether the blocks take several rounds.
+/// point. `picks` says for which windows; it is told whether the window is one of two that even a
+/// wide kernel has in every run.
 ///
-/// For one of the six windows, which differs between the entry points of a family, two blocks take
-/// more than one round, the last one only partly. For the other windows, one block is not full. The
-/// rounds of a kernel do not depend on the window.
+/// For one of the three shortest windows, which differs between the entry points of a family, two
+/// blocks take more than one round, the last one only partly. For the other windows, one block is
+/// not full, and has few warps. The rounds of a kernel do not depend on the window.
 fn windows(windows: &[u32], picks: impl Fn(&ShippedEntry, bool) -> bool) {
     for (number, entry) in (0..).zip(&entries("modexp_")) {
         for &window in windows {
-            let has_rounds = number % 6 + 1 == window;
-            if !picks(entry, has_rounds) {
+            let has_rounds = number % 3 + 1 == window;
+            let is_long = number % 2 + 5 == window;
+            if !picks(entry, has_rounds || is_long) {
                 continue;
             }
-            let (blocks, len) = match has_rounds {
-                true => (2, 2 * entry.instances_per_block + 1 + window),
-                false => (1, entry.instances_per_block.max(2) - 1),
+            let (entry, blocks) = match has_rounds {
+                true => (entry, 2),
+                false => (&entry.with_few_warps(), 1),
+            };
+            let len = match has_rounds {
+                true => 2 * entry.instances_per_block + 1 + window,
+                false => entry.instances_per_block.max(2) - 1,
             };
             let narrow = entry.min_r2_bits.next_multiple_of(64);
             let public = ModExpLaunch {
@@ -171,29 +186,28 @@ fn windows(windows: &[u32], picks: impl Fn(&ShippedEntry, bool) -> bool) {
     }
 }
 
-/// Kernels above this width take most of the time. They have one window here, the one with several
-/// rounds.
+/// Kernels above this width take most of the time.
 const WIDE_BITS: u32 = 1024;
 
 #[test]
 fn odd_windows() {
-    windows(&[1, 3, 5], |entry, has_rounds| {
-        entry.bits <= WIDE_BITS || has_rounds
+    windows(&[1, 3, 5], |entry, always| {
+        entry.bits <= WIDE_BITS || always
     });
 }
 
 #[test]
 fn even_windows() {
-    windows(&[2, 4, 6], |entry, has_rounds| {
-        entry.bits <= WIDE_BITS || has_rounds
+    windows(&[2, 4, 6], |entry, always| {
+        entry.bits <= WIDE_BITS || always
     });
 }
 
 #[test]
 #[ignore = "takes a minute: `.ci/run cases`, every week"]
 fn all_windows_of_wide_kernels() {
-    windows(&[1, 2, 3, 4, 5, 6], |entry, has_rounds| {
-        entry.bits > WIDE_BITS && !has_rounds
+    windows(&[1, 2, 3, 4, 5, 6], |entry, always| {
+        entry.bits > WIDE_BITS && !always
     });
 }
 
