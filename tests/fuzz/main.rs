@@ -67,7 +67,7 @@ fn run<T>(target: &str, mutations: usize, body: impl Fn(&[u8]) -> T) -> Vec<T> {
 
 #[test]
 fn key_import() {
-    let outcomes = run("key_import", 4000, targets::key_import::run);
+    let outcomes = run("key_import", 2000, targets::key_import::run);
     let mut seen: [HashSet<String>; 2] = Default::default();
     for outcome in &outcomes {
         for (seen, verdict) in seen.iter_mut().zip(outcome) {
@@ -95,7 +95,7 @@ fn key_import() {
 #[test]
 fn key_components() {
     use KeyFault::*;
-    let outcomes = run("key_components", 2000, targets::key_components::run);
+    let outcomes = run("key_components", 1000, targets::key_components::run);
     assert!(outcomes.contains(&None), "no sound key");
     for fault in [
         EvenModulus,
@@ -124,12 +124,12 @@ fn key_components() {
 
 #[test]
 fn rsasp1() {
-    run("rsasp1", 600, targets::rsasp1::run);
+    run("rsasp1", 300, targets::rsasp1::run);
 }
 
 #[test]
 fn decryption() {
-    let outcomes = run("decryption", 1200, targets::decryption::run);
+    let outcomes = run("decryption", 600, targets::decryption::run);
     for outcome in [
         Outcome::OutOfRange,
         Outcome::Pkcs1v15,
@@ -143,12 +143,12 @@ fn decryption() {
 
 #[test]
 fn mod_exp() {
-    run("mod_exp", 2000, targets::mod_exp::run);
+    run("mod_exp", 1000, targets::mod_exp::run);
 }
 
 #[test]
 fn multi_exp() {
-    let outcomes = run("multi_exp", 1000, targets::multi_exp::run);
+    let outcomes = run("multi_exp", 500, targets::multi_exp::run);
     let is_nontrivial = |outcome: &&Result<BigUint, Error>| {
         outcome
             .as_ref()
@@ -166,7 +166,7 @@ fn sign_batch() {
 
 #[test]
 fn queue() {
-    run("queue", 4000, targets::queue::run);
+    run("queue", 2000, targets::queue::run);
 }
 
 /// A backend whose last result is wrong by one, where possible.

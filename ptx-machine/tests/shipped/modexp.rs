@@ -151,8 +151,8 @@ fn carries_through_all_lanes() {
 }
 
 /// Tests windows with odd exponent lengths, and the narrowest Montgomery parameters of each entry
-/// point. `picks` says for which windows; it is told whether the window is one of two that even a
-/// wide kernel has in every run.
+/// point. `picks` says for which windows. It is told which two windows every run of the tests has,
+/// for wide kernels too.
 ///
 /// For one of the three shortest windows, which differs between the entry points of a family, two
 /// blocks take more than one round, the last one only partly. For the other windows, one block is
