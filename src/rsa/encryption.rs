@@ -11,7 +11,7 @@ use sha2::digest::Output;
 pub use self::any::{AnyEncryptionScheme, OaepHash};
 use self::sealed::Sealed;
 use super::key::{KeyHandle, Restriction};
-use super::signer::permit;
+use super::scheme::permit;
 use crate::rsa::Error;
 
 mod any;

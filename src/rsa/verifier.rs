@@ -10,9 +10,8 @@ use super::blocks::{Range, copy_block};
 use super::key::{KeyParts, PublicKey, Restriction};
 use super::random::{Randomness, Streams};
 use super::scheme::sealed::Sealed;
-use super::scheme::{AnyScheme, Scheme};
+use super::scheme::{AnyScheme, Scheme, permit};
 use super::signer::Content::{self, Digest, Message};
-use super::signer::permit;
 use crate::rsa::Error;
 
 /// Verifies batches of signatures with a backend and a scheme (RFC 8017, section 8).

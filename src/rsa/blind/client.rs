@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use batch_modexp_core::engine::Engine;
-use batch_modexp_core::limbs::{ct_eq, is_below};
+use batch_modexp_core::limbs::ct_eq;
 use batch_modexp_core::secret::{Secret, reveal, scrubbed};
 use batch_modexp_core::width::{WithLimbs, load_limbs, with_limbs};
 use batch_modexp_core::{PublicExponent, Serial};
@@ -18,8 +18,7 @@ use zeroize::Zeroize;
 
 use super::Variant;
 use crate::rsa::Error;
-use crate::rsa::batch::Accepted;
-use crate::rsa::blocks::copy_block;
+use crate::rsa::blocks::{Range, copy_block};
 use crate::rsa::key::PublicKey;
 use crate::rsa::limbs::{limbs_to_octets, octets_to_limbs};
 use crate::rsa::random::draw_below;
@@ -115,9 +114,7 @@ impl ClientState {
         copy_block(blind_signature, &mut block)?;
         let mut number = vec![Limb::ZERO; self.encoded.len()];
         octets_to_limbs(&block, &mut number);
-        if !reveal(is_below(&number, key.parts().n().limbs)) {
-            return Err(Accepted::BelowModulus.error(block.len()));
-        }
+        Range::BelowModulus.check(key.parts(), &number)?;
         let signature = product(key, &number, &self.inverse);
         let power = power(key, &signature);
         if !reveal(ct_eq(&power, &self.encoded)) {

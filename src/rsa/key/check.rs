@@ -275,7 +275,10 @@ impl WithLimbs for Relations<'_> {
 
 /// `value mod modulus` for any modulus but 0, also an even one.
 fn remainder<const LIMBS: usize>(value: &[Limb], modulus: &Uint<LIMBS>) -> Secret<Uint<LIMBS>> {
-    Secret::new(load_limbs(&monty::remainder(value, modulus.as_limbs())))
+    Secret::new(load_limbs(&monty::remainder_by_division(
+        value,
+        modulus.as_limbs(),
+    )))
 }
 
 /// `1 / value mod modulus` for an odd modulus; 0 if there is no inverse.

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use batch_modexp_core::monty::{inverse, remainder};
+use batch_modexp_core::monty::{inverse, remainder_by_division};
 use batch_modexp_core::secret::{Secret, reveal};
 use batch_modexp_core::width::{WithLimbs, load_limbs, with_limbs};
 use crypto_bigint::{BoxedUint, Choice, CtAssign, CtLt, Limb, Odd, U64, Uint, Word};
@@ -100,7 +100,9 @@ impl WithLimbs for Primes<'_> {
 #[allow(clippy::unnecessary_cast)]
 fn minus_inverse(number: &[Limb], e: u32) -> Option<Secret<u32>> {
     let modulus = Odd::new(U64::from(e)).expect("e is odd");
-    let number = Secret::new(U64::from(remainder(number, &[Limb::from(e)])[0].0 as u64));
+    let number = Secret::new(U64::from(
+        remainder_by_division(number, &[Limb::from(e)])[0].0 as u64,
+    ));
     let inverse = number.invert_odd_mod(&modulus);
     reveal(inverse.is_some()).then(|| {
         let inverse = Secret::new(u64::from(inverse.unwrap_or(U64::ZERO)));
