@@ -82,6 +82,7 @@ impl Source for Blocks<'_, '_> {
         (self.check_key)(key)?;
         copy_block(block, em)
     }
+
     fn check(&self, key: &KeyParts, em: &[Limb]) -> Result<(), Error> {
         self.range.check(key, em)
     }

@@ -55,7 +55,7 @@ pub(crate) fn product(
 ) {
     terms.retain(|[_, exponent]| length(exponent) > 0);
     let mut power = Secret::new(vec![Limb::ZERO; out.len()]);
-    scrubbed(|| modulus.enter(&[Limb::ONE], &mut power));
+    scrubbed(|| modulus.to_montgomery(&[Limb::ONE], &mut power));
     if terms.len() < engine.fewest_for_buckets(modulus.width()) {
         share_squarings(engine, modulus, terms, &mut power);
     } else {
@@ -82,8 +82,8 @@ fn fill_buckets(
     let limbs = engine.table_form(modulus.width()).limbs;
     let numbers = |count: usize| Secret::new(vec![0; count * limbs]);
     let [mut one, mut forms] = [1, bases.len()].map(numbers);
-    engine.enter(modulus, &[&[Limb::ONE]], &mut one);
-    engine.enter(modulus, &bases, &mut forms);
+    engine.to_montgomery(modulus, &[&[Limb::ONE]], &mut one);
+    engine.to_montgomery(modulus, &bases, &mut forms);
     let mut collection = Collection {
         engine,
         modulus,
@@ -264,7 +264,7 @@ impl Collection<'_> {
         }
         let mut totals = Secret::new(vec![Limb::ZERO; sets * self.modulus.limbs.len()]);
         self.engine
-            .leave(self.modulus, &values[sets * self.limbs..], &mut totals);
+            .retrieve(self.modulus, &values[sets * self.limbs..], &mut totals);
         totals
     }
 }
@@ -319,8 +319,8 @@ fn combine(modulus: ModulusRef<'_>, totals: &[Limb], window: u32, power: &mut [L
     scrubbed(|| {
         value.copy_from_slice(power);
         for total in totals.chunks_exact(power.len()).rev() {
-            modulus.square(window, &mut value, &mut spare);
-            modulus.enter(total, factor);
+            modulus.square_times(window, &mut value, &mut spare);
+            modulus.to_montgomery(total, factor);
             modulus.multiply(&mut value, factor, &mut spare);
         }
         power.copy_from_slice(value);

@@ -84,7 +84,7 @@ pub trait Engine: Sync {
     fn powers_agree(&self, moduli: Moduli<'_>, comparison: &Comparison<'_>) -> Vec<Choice> {
         comparison.assert_lengths();
         if !comparison.primes.is_empty()
-            && let Some(verdicts) = self.run_comparison(comparison)
+            && let Some(verdicts) = self.run_powers_agree(comparison)
         {
             return verdicts;
         }
@@ -118,7 +118,7 @@ pub trait Engine: Sync {
 
     /// Implements [`powers_agree`](Self::powers_agree) modulo the primes, for numbers of any value.
     /// `None` without SIMD lanes.
-    fn run_comparison(&self, _comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
+    fn run_powers_agree(&self, _comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
         None
     }
 }

@@ -225,14 +225,14 @@ pub(crate) fn power_of_inverse(
     let mut numbers = Secret::new(vec![Limb::ZERO; 4 * modulus.limbs.len()]);
     let [mut power, mut spare, base_form, one] = parts(&mut numbers);
     scrubbed(|| {
-        modulus.enter(base, base_form);
-        modulus.enter(inverse, power);
-        modulus.enter(&[Limb::ONE], one);
+        modulus.to_montgomery(base, base_form);
+        modulus.to_montgomery(inverse, power);
+        modulus.to_montgomery(&[Limb::ONE], one);
         modulus.mul(base_form, power, spare);
         let is_inverse = spare.ct_eq(one);
         match squarings {
             None => power.copy_from_slice(one),
-            Some(squarings) => modulus.square(squarings, &mut power, &mut spare),
+            Some(squarings) => modulus.square_times(squarings, &mut power, &mut spare),
         }
         modulus.mul(&[Limb::ONE], power, out);
         is_inverse

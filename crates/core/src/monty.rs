@@ -106,8 +106,8 @@ impl<'a> ModulusRef<'a> {
     /// on, for any base. It may be narrower than the modulus.
     pub(crate) fn fill_with_powers(&self, base: &[Limb], table: &mut [Limb]) {
         let size = self.limbs.len();
-        self.enter(&[Limb::ONE], &mut table[..size]);
-        self.enter(base, &mut table[size..2 * size]);
+        self.to_montgomery(&[Limb::ONE], &mut table[..size]);
+        self.to_montgomery(base, &mut table[size..2 * size]);
         for start in (2 * size..table.len()).step_by(size) {
             let (powers, rest) = table.split_at_mut(start);
             let last = &powers[start - size..];
@@ -127,7 +127,7 @@ impl<'a> ModulusRef<'a> {
         let (chain, size) = (exponent.chain(), self.limbs.len());
         let (numbers, table) = scratch.split_at_mut(2 * size);
         let [mut power, mut spare] = parts(numbers);
-        self.enter(base, &mut table[..size]);
+        self.to_montgomery(base, &mut table[..size]);
         if chain.odd_powers > 1 {
             self.mul(&table[..size], &table[..size], spare);
         }
@@ -138,10 +138,10 @@ impl<'a> ModulusRef<'a> {
         let odd_power = |i: usize| &table[i * size..][..size];
         match chain.first {
             Some(odd) => power.copy_from_slice(odd_power(odd)),
-            None => self.enter(&[Limb::ONE], power),
+            None => self.to_montgomery(&[Limb::ONE], power),
         }
         for step in &chain.steps {
-            self.square(step.squarings, &mut power, &mut spare);
+            self.square_times(step.squarings, &mut power, &mut spare);
             if let Some(odd) = step.odd {
                 self.multiply(&mut power, odd_power(odd), &mut spare);
             }
@@ -149,7 +149,7 @@ impl<'a> ModulusRef<'a> {
         // A product with an ordinary number leaves Montgomery form.
         match chain.last_squarings {
             Some(squarings) => {
-                self.square(squarings, &mut power, &mut spare);
+                self.square_times(squarings, &mut power, &mut spare);
                 self.mul(base, power, out);
             }
             None => self.mul(&[Limb::ONE], power, out),
@@ -158,7 +158,12 @@ impl<'a> ModulusRef<'a> {
 
     /// `value = value ^ (2^times)` in Montgomery form, for a value below the modulus. Leaves another
     /// number in `spare`.
-    pub fn square<'v>(&self, times: u32, value: &mut &'v mut [Limb], spare: &mut &'v mut [Limb]) {
+    pub fn square_times<'v>(
+        &self,
+        times: u32,
+        value: &mut &'v mut [Limb],
+        spare: &mut &'v mut [Limb],
+    ) {
         for _ in 0..times {
             self.mul(value, value, spare);
             mem::swap(value, spare);
@@ -179,7 +184,7 @@ impl<'a> ModulusRef<'a> {
 
     /// `out = value * R mod modulus`, the Montgomery form of any value. It may be narrower than the
     /// modulus.
-    pub fn enter(&self, value: &[Limb], out: &mut [Limb]) {
+    pub fn to_montgomery(&self, value: &[Limb], out: &mut [Limb]) {
         self.mul(value, self.r2, out);
     }
 
@@ -280,7 +285,7 @@ impl<'a> ModulusRef<'a> {
                 self.row(Limb::ZERO, self.limbs, &mut quotient, carry + wide(*high))
             });
             self.reduce_carry(Limb(carry as Word), &mut quotient);
-            self.enter(&quotient, out);
+            self.to_montgomery(&quotient, out);
         }
     }
 

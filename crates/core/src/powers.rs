@@ -46,13 +46,13 @@ pub trait PowerEngine: Sync {
 
     /// Writes numbers, of any value and no wider than the modulus, to `out` in the Montgomery form of
     /// this engine. There is a place of [`TableForm::limbs`] limbs for each.
-    fn enter(&self, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]);
+    fn to_montgomery(&self, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]);
 
     /// Multiplies pairs of such numbers. Products are in the same form.
     fn indexed_products(&self, products: IndexedProducts<'_>);
 
     /// Writes such numbers to `out` in ordinary form, as wide as the modulus and below it.
-    fn leave(&self, modulus: ModulusRef<'_>, numbers: &[u64], out: &mut [Limb]);
+    fn retrieve(&self, modulus: ModulusRef<'_>, numbers: &[u64], out: &mut [Limb]);
 }
 
 /// A backend with such an engine.
@@ -119,7 +119,7 @@ pub struct PublicPowers<'a, 'o> {
 pub struct IndexedProducts<'a> {
     /// The modulus of all products.
     pub modulus: ModulusRef<'a>,
-    /// Two lists of numbers that [`PowerEngine::enter`] and [`PowerEngine::indexed_products`] made.
+    /// Two lists of numbers that [`PowerEngine::to_montgomery`] and [`PowerEngine::indexed_products`] made.
     pub numbers: [&'a [u64]; 2],
     /// The factors: indices of numbers, in the first list and then in the second one. Public.
     pub pairs: &'a [[u32; 2]],

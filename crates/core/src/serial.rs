@@ -66,7 +66,7 @@ impl Engine for Serial {
         scrubbed(|| {
             for ((modulus, (a, b)), out) in moduli.iter().zip(factors).zip(places) {
                 // The product of a Montgomery form and an ordinary number is an ordinary number.
-                modulus.enter(a, &mut entered);
+                modulus.to_montgomery(a, &mut entered);
                 modulus.mul(b, &entered, out);
             }
         });

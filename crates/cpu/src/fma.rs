@@ -129,7 +129,10 @@ backend!(pub Fma);
 pub(crate) const PROFILE: Profile = Profile {
     name: "fma",
     lanes: 4,
-    last_cost: |bits, count| Some(cost_in_words(bits)? * count as u64),
+    last_cost: |bits, count| {
+        let (_, one) = IN_WORDS.iter().find(|(largest, _)| bits <= *largest)?;
+        Some((*one)? * count as u64)
+    },
     has_pairs: false,
     single_on_serial: 960,
     products: &PRODUCTS,
@@ -137,19 +140,34 @@ pub(crate) const PROFILE: Profile = Profile {
     trial_division_bound: 1 << 16,
 };
 
-/// The cost of one instance in words. Measured on a Zen 5 with exponents as long as the moduli. Words
-/// come in tiles of 512 bits, so the relative cost falls with the square of the width within one
-/// number of tiles.
-fn cost_in_words(bits: u32) -> Option<u64> {
-    const TILE: u32 = 512;
-    /// The cost with one full tile, two, and so on; the last one with all higher numbers.
-    const FULL: [u64; 5] = [310, 420, 440, 480, 500];
-    let tiles = bits.div_ceil(TILE);
-    let full = FULL[FULL.len().min(tiles as usize).checked_sub(1)?];
-    let cost = full * u64::from(tiles * TILE).pow(2) / u64::from(bits).pow(2);
-    // `Serial` is faster at narrower moduli.
-    (bits >= 384).then_some(cost)
-}
+/// `(largest width in bits, cost of one instance in words)`. Measured on a Zen 5 with exponents as
+/// long as the moduli. Words come in tiles of 512 bits, so the relative cost falls with the width
+/// within one number of tiles. Where there is no cost, lanes or
+/// [`Serial`](batch_modexp_core::Serial) are faster.
+const IN_WORDS: [(u32, Option<u64>); 22] = [
+    (320, None),
+    (384, Some(520)),
+    (448, Some(420)),
+    (512, Some(310)),
+    (640, None),
+    (704, Some(740)),
+    (768, Some(670)),
+    (832, Some(600)),
+    (896, Some(540)),
+    (960, Some(480)),
+    (1024, Some(420)),
+    (1088, Some(790)),
+    (1152, Some(710)),
+    (1280, Some(600)),
+    (1408, Some(550)),
+    (1536, Some(440)),
+    (1664, Some(700)),
+    (1792, Some(600)),
+    (1920, Some(550)),
+    (2048, Some(480)),
+    (2304, Some(580)),
+    (16_384, Some(500)),
+];
 
 const PRODUCTS: [ProductCounts; 4] = [
     fewest(512, [256, NEVER], [NEVER, NEVER]),

@@ -244,7 +244,7 @@ fn powers_modulo_two_factors() {
                             expected,
                             masks,
                         };
-                        let verdicts = engine.run_comparison(&powers)?;
+                        let verdicts = engine.run_powers_agree(&powers)?;
                         let verdicts = verdicts.iter().map(|verdict| verdict.to_bool());
                         Some(verdicts.collect::<Vec<_>>())
                     };
@@ -284,7 +284,7 @@ fn powers_modulo_two_factors() {
     };
     for_each_engine(|name, engine| {
         assert!(engine.powers_agree(&[], &powers).is_empty(), "{name}");
-        let agree = engine.run_comparison(&powers);
+        let agree = engine.run_powers_agree(&powers);
         assert!(agree.is_none_or(|verdicts| verdicts.is_empty()), "{name}");
     });
 }

@@ -309,7 +309,7 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
             },
             false => ChunkLens::halves(resident, per_block),
         };
-        let sharing = call.calls * self.cuda.devices.in_use().count();
+        let sharing = call.calls * self.cuda.devices.in_use().count().max(1);
         let prepared = Prepared {
             halves,
             recombine: device.kernel(class.recombine)?,
@@ -441,7 +441,7 @@ impl Prepared {
         let words = self.halves.entry.words();
         let len = 2 * words * count;
 
-        let mut work = Work::default();
+        let mut work = Work::with_records(&self.records);
         let first = work.input(len);
         let second = work.input(match operands {
             Operands::Same => 0,
@@ -449,7 +449,6 @@ impl Prepared {
         });
         work.numbers = [first, second];
         work.indices = work.input(count.div_ceil(2));
-        work.resident = Some(&self.records);
         let halves = work.intermediate(len);
         let h = work.intermediate(words * count);
         let product = work.output(len);

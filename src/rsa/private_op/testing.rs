@@ -200,7 +200,7 @@ impl Engine for Hooked<'_> {
         self.engine.run_remainders(moduli, &numbers, out);
     }
 
-    fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
+    fn run_powers_agree(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
         (self.at_check)(comparison.expected);
         let masks = comparison.masks.map(|masks| {
             let words: Vec<_> = masks.iter().map(|&mask| Limb(mask.into())).collect();
@@ -210,7 +210,7 @@ impl Engine for Hooked<'_> {
                 .map(|word| word.0 as u16)
                 .collect::<Vec<_>>()
         });
-        let verdicts = self.engine.run_comparison(&Comparison {
+        let verdicts = self.engine.run_powers_agree(&Comparison {
             masks: masks.as_deref(),
             ..*comparison
         })?;

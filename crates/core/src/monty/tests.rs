@@ -82,9 +82,9 @@ fn every_operation() {
                 let (a, value) = (a.as_limbs(), big(a.as_limbs()));
                 modulus.remainder(a, &mut out);
                 assert_eq!(big(&out), &value % &m);
-                modulus.enter(a, &mut out);
+                modulus.to_montgomery(a, &mut out);
                 assert_eq!(big(&out), &value * &r % &m);
-                modulus.enter(&a[..limbs / 2], &mut out);
+                modulus.to_montgomery(&a[..limbs / 2], &mut out);
                 assert_eq!(big(&out), big(&a[..limbs / 2]) * &r % &m);
                 for b in &values {
                     let b = b.as_limbs();
@@ -138,7 +138,7 @@ fn in_place() {
         let [mut value, mut spare, expected] = parts(&mut numbers);
         modulus.remainder(values[4].as_limbs(), value);
         modulus.mul(value, value, expected);
-        modulus.square(1, &mut value, &mut spare);
+        modulus.square_times(1, &mut value, &mut spare);
         assert_eq!(value, expected);
         modulus.multiply(&mut value, values[5].as_limbs(), &mut spare);
         let product = big(expected) * big(values[5].as_limbs()) % &m;

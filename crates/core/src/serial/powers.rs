@@ -40,7 +40,7 @@ fn multiply<U: Unsigned>(form: Form, batch: &[ModMul<'_, U>], out: &mut [U]) -> 
             let factor = &mut factor[..size_of(instance)];
             let (a, b) = (instance.a.as_limbs(), instance.b.as_limbs());
             match form {
-                Form::Ordinary => modulus.enter(b, factor),
+                Form::Ordinary => modulus.to_montgomery(b, factor),
                 Form::Montgomery => {
                     factor[..b.len()].copy_from_slice(b);
                     factor[b.len()..].fill(Limb::ZERO);
@@ -101,12 +101,12 @@ impl PowerEngine for Serial {
         });
     }
 
-    fn enter(&self, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]) {
+    fn to_montgomery(&self, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]) {
         let size = modulus.limbs.len();
         let mut form = Secret::new(vec![Limb::ZERO; size]);
         scrubbed(|| {
             for (number, out) in numbers.iter().zip(out.chunks_exact_mut(size)) {
-                modulus.enter(number, &mut form);
+                modulus.to_montgomery(number, &mut form);
                 to_words(&form, out);
             }
         });
@@ -127,7 +127,7 @@ impl PowerEngine for Serial {
         });
     }
 
-    fn leave(&self, modulus: ModulusRef<'_>, numbers: &[u64], out: &mut [Limb]) {
+    fn retrieve(&self, modulus: ModulusRef<'_>, numbers: &[u64], out: &mut [Limb]) {
         let size = modulus.limbs.len();
         let mut form = Secret::new(vec![Limb::ZERO; size]);
         scrubbed(|| {
@@ -160,15 +160,15 @@ fn fill(table: &mut Table, base: &[Limb], first: &[Limb]) {
     let (mut rows, modulus) = table.rows_mut();
     let mut numbers = Secret::new(vec![Limb::ZERO; 3 * modulus.limbs.len()]);
     let [mut power, mut entry, mut spare] = parts(&mut numbers);
-    modulus.enter(base, power);
+    modulus.to_montgomery(base, power);
     for row in 0..rows.count() {
         match row {
             // Leaves Montgomery form; only reduces below the modulus.
             0 => {
-                modulus.enter(first, spare);
+                modulus.to_montgomery(first, spare);
                 modulus.mul(&[Limb::ONE], spare, entry);
             }
-            _ => modulus.enter(&[Limb::ONE], entry),
+            _ => modulus.to_montgomery(&[Limb::ONE], entry),
         }
         for digit in 0..rows.entries() {
             for (limb, value) in entry.iter().enumerate() {
@@ -177,7 +177,7 @@ fn fill(table: &mut Table, base: &[Limb], first: &[Limb]) {
             }
             modulus.multiply(&mut entry, power, &mut spare);
         }
-        modulus.square(rows.window_bits(), &mut power, &mut spare);
+        modulus.square_times(rows.window_bits(), &mut power, &mut spare);
     }
 }
 
@@ -253,9 +253,9 @@ fn multi_powers(powers: MultiPowers<'_, '_>) {
         for ([base, _], table) in terms.iter().zip(tables.chunks_exact_mut(ENTRIES * size)) {
             modulus.fill_with_powers(base, table);
         }
-        modulus.enter(&[Limb::ONE], power);
+        modulus.to_montgomery(&[Limb::ONE], power);
         for digit in (0..digits).rev() {
-            modulus.square(WINDOW_BITS, &mut power, &mut spare);
+            modulus.square_times(WINDOW_BITS, &mut power, &mut spare);
             let tables = tables.chunks_exact(ENTRIES * size);
             for (([_, exponent], table), &bits) in terms.iter().zip(tables).zip(exponent_bits) {
                 let low = digit * WINDOW_BITS;

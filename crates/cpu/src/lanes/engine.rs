@@ -113,7 +113,7 @@ impl<L: Lanes + Sync, R: Lanes + Sync> Engine for LaneEngine<L, R> {
         }
     }
 
-    fn run_comparison(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
+    fn run_powers_agree(&self, comparison: &Comparison<'_>) -> Option<Vec<Choice>> {
         Some(
             match self.pairs_for(&comparison.primes[..comparison.primes.len() / 2]) {
                 Some(pairs) => residues::powers_agree(pairs, comparison),

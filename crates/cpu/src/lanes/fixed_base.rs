@@ -104,7 +104,7 @@ impl<L: Lanes> Workspace<'_, L> {
         let limbs = self.limbs();
         self.load(|_| base);
         let mut x = self.operands();
-        x.enter();
+        x.convert_to_montgomery();
         x.end();
         for row in 0..rows {
             let group = &mut bases[row / L::COUNT * limbs..][..limbs];

@@ -71,7 +71,7 @@ impl<L: Lanes> Workspace<'_, L> {
         for digit in digits {
             lanes.step(window.bits(), digit, x);
         }
-        x.leave();
+        x.retrieve();
     }
 }
 
@@ -213,7 +213,7 @@ impl<L: Lanes> Operands<'_, L> {
                 self.multiply(base);
                 self.end();
             }
-            None => self.leave(),
+            None => self.retrieve(),
         }
     }
 }

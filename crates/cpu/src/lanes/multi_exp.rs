@@ -175,6 +175,6 @@ impl<'a, L: PowerLanes> Terms<'a, L> {
                 mem::swap(&mut x.factor, &mut entry);
             }
         }
-        x.leave();
+        x.retrieve();
     }
 }

@@ -56,21 +56,26 @@ impl<L: PowerLanes + Sync, R: Lanes + Sync> PowerEngine for LaneEngine<L, R> {
         public_powers(self.lanes, powers.moduli, powers.exponent, base, out);
     }
 
-    fn enter(&self, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]) {
-        enter(self.lanes, modulus, numbers, out);
+    fn to_montgomery(&self, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]) {
+        to_montgomery(self.lanes, modulus, numbers, out);
     }
 
     fn indexed_products(&self, products: IndexedProducts<'_>) {
         multiply(self.lanes, products);
     }
 
-    fn leave(&self, modulus: ModulusRef<'_>, numbers: &[u64], out: &mut [Limb]) {
-        leave(self.lanes, modulus, numbers, out);
+    fn retrieve(&self, modulus: ModulusRef<'_>, numbers: &[u64], out: &mut [Limb]) {
+        retrieve(self.lanes, modulus, numbers, out);
     }
 }
 
-/// See [`PowerEngine::enter`](batch_modexp_core::powers::PowerEngine::enter).
-fn enter<L: Lanes>(lanes: L, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]) {
+/// See [`PowerEngine::to_montgomery`](batch_modexp_core::powers::PowerEngine::to_montgomery).
+fn to_montgomery<L: Lanes>(
+    lanes: L,
+    modulus: ModulusRef<'_>,
+    numbers: &[&[Limb]],
+    out: &mut [u64],
+) {
     // The kernels spill column sums and limbs: a few kilobytes of stack.
     scrubbed(|| {
         let bits = modulus.width();
@@ -82,7 +87,7 @@ fn enter<L: Lanes>(lanes: L, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: 
         for (group, out) in groups.zip(out.chunks_mut(L::COUNT * limbs)) {
             workspace.load(|lane| *of_lane(group, lane));
             let mut x = workspace.operands();
-            x.enter();
+            x.convert_to_montgomery();
             scatter::<L>(x.value, &mut plain, out);
         }
     });
@@ -113,8 +118,8 @@ fn multiply<L: Lanes>(lanes: L, mut products: IndexedProducts<'_>) {
     });
 }
 
-/// See [`PowerEngine::leave`](batch_modexp_core::powers::PowerEngine::leave).
-fn leave<L: Lanes>(lanes: L, modulus: ModulusRef<'_>, numbers: &[u64], out: &mut [Limb]) {
+/// See [`PowerEngine::retrieve`](batch_modexp_core::powers::PowerEngine::retrieve).
+fn retrieve<L: Lanes>(lanes: L, modulus: ModulusRef<'_>, numbers: &[u64], out: &mut [Limb]) {
     scrubbed(|| {
         let limbs = L::limb_count(modulus.width());
         let mut workspace = Workspace::new(lanes, limbs);
@@ -124,7 +129,7 @@ fn leave<L: Lanes>(lanes: L, modulus: ModulusRef<'_>, numbers: &[u64], out: &mut
             let last = group.len() / limbs - 1;
             let mut x = workspace.operands();
             gather::<L>(|lane| &group[lane.min(last) * limbs..][..limbs], x.value);
-            x.leave();
+            x.retrieve();
             workspace.store(out.chunks_exact_mut(modulus.limbs.len()));
         }
     });

@@ -288,7 +288,7 @@ impl<'a, L: Lanes> Side<'a, L> {
         expected.fold(lanes, x.value, x.s2, x.modulus, x.scratch);
         add::<L>(x.value, x.spare);
         x.modulus = primes;
-        x.leave();
+        x.retrieve();
 
         let mut bits = [0; MAX_LANES];
         for limbs in self.workspace.reduced_value().chunks_exact(L::COUNT) {

@@ -163,7 +163,7 @@ impl<'m, L: Lanes> Workspace<'m, L> {
 
     /// Exports `value` to the places of the first lanes, below the modulus. `value` is below
     /// `BOUND * modulus`, or at most `(BOUND - 1) * modulus` after a multiplication by one: see
-    /// [`Operands::leave`].
+    /// [`Operands::retrieve`].
     pub(super) fn store<'o>(&mut self, out: impl Iterator<Item = &'o mut [Limb]>) {
         self.store_below(L::BOUND, out);
     }
@@ -280,7 +280,7 @@ impl<L: Lanes> Operands<'_, L> {
     }
 
     /// Converts `value` to Montgomery form.
-    pub(super) fn enter(&mut self) {
+    pub(super) fn convert_to_montgomery(&mut self) {
         let r2 = mem::take(&mut self.r2);
         self.multiply(r2);
         self.r2 = r2;
@@ -304,7 +304,7 @@ impl<L: Lanes> Operands<'_, L> {
     ///
     /// A product `T` is reduced below `T / R + (BOUND - 1) * modulus`. For any `T` below R it is at
     /// most `(BOUND - 1) * modulus`.
-    pub(super) fn leave(&mut self) {
+    pub(super) fn retrieve(&mut self) {
         set_power_of_two::<L>(self.factor, 0);
         self.multiply_by_factor();
         self.end();

@@ -174,7 +174,7 @@ pub(super) fn many_powers(backend: &impl MultiExpVartime, bits: u32) {
     let limbs = engine.table_form(bits).limbs;
     let numbers: Vec<_> = bases[..9].iter().map(BoxedUint::as_limbs).collect();
     let mut forms = vec![0; 9 * limbs];
-    engine.enter(modulus, &numbers, &mut forms);
+    engine.to_montgomery(modulus, &numbers, &mut forms);
     let mut products = vec![0; 8 * limbs];
     engine.indexed_products(IndexedProducts {
         modulus,
@@ -183,7 +183,7 @@ pub(super) fn many_powers(backend: &impl MultiExpVartime, bits: u32) {
         out: &mut products,
     });
     let mut out = vec![Limb::ZERO; 8 * modulus.limbs.len()];
-    engine.leave(modulus, &products, &mut out);
+    engine.retrieve(modulus, &products, &mut out);
     black_box(&out);
     set_modulus_undefined(ModulusRef::of(params.as_ref()), false);
 }
@@ -231,7 +231,7 @@ impl PowerEngine for LeaksByAddress {
         unreachable!("only powers by tables are computed")
     }
 
-    fn enter(&self, _: ModulusRef<'_>, _: &[&[Limb]], _: &mut [u64]) {
+    fn to_montgomery(&self, _: ModulusRef<'_>, _: &[&[Limb]], _: &mut [u64]) {
         unreachable!("only powers by tables are computed")
     }
 
@@ -239,7 +239,7 @@ impl PowerEngine for LeaksByAddress {
         unreachable!("only powers by tables are computed")
     }
 
-    fn leave(&self, _: ModulusRef<'_>, _: &[u64], _: &mut [Limb]) {
+    fn retrieve(&self, _: ModulusRef<'_>, _: &[u64], _: &mut [Limb]) {
         unreachable!("only powers by tables are computed")
     }
 }

@@ -94,12 +94,14 @@ impl<B: HasPowerEngine + Sync> PowerEngine for Parallel<B> {
         });
     }
 
-    fn enter(&self, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]) {
+    fn to_montgomery(&self, modulus: ModulusRef<'_>, numbers: &[&[Limb]], out: &mut [u64]) {
         let limbs = self.table_form(modulus.width()).limbs;
         let share = share(self.threads(), modulus.width(), numbers.len());
         let shares = numbers.chunks(share).zip(out.chunks_mut(share * limbs));
         self.each(shares, |(numbers, out)| {
-            self.inner.power_engine().enter(modulus, numbers, out);
+            self.inner
+                .power_engine()
+                .to_montgomery(modulus, numbers, out);
         });
     }
 
@@ -117,8 +119,8 @@ impl<B: HasPowerEngine + Sync> PowerEngine for Parallel<B> {
         });
     }
 
-    fn leave(&self, modulus: ModulusRef<'_>, numbers: &[u64], out: &mut [Limb]) {
-        self.inner.power_engine().leave(modulus, numbers, out);
+    fn retrieve(&self, modulus: ModulusRef<'_>, numbers: &[u64], out: &mut [Limb]) {
+        self.inner.power_engine().retrieve(modulus, numbers, out);
     }
 }
 

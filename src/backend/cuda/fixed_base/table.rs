@@ -197,11 +197,10 @@ impl Prepared {
                 && self.shape.exponent_bits <= entry.bits,
             "the exponents are too long"
         );
-        let mut work = Work::default();
+        let mut work = Work::with_records(&self.records);
         let exponent = work.input(count * entry.words());
         let power = work.output(count * entry.words());
         let scratch = work.scratch(self.kernel.scratch_words(count, 0));
-        work.resident = Some(&self.records);
         let arguments = vec![
             Argument::Words(power),
             Argument::Words(exponent),

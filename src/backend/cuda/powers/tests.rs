@@ -283,7 +283,7 @@ fn entries_are_taken_as_operands() {
     // 18 residues of each of two lanes in both bases, two to a word.
     let size = 36;
     let operands = Argument::Words(Work::default().output(2 * size));
-    assert_eq!(work.launches[0].arguments()[0], operands);
+    assert_eq!(work.launches()[0].arguments()[0], operands);
 
     let mut words: Vec<_> = [u64::MAX, 7].map(|word| vec![word; size]).concat();
     let expected = words.clone();

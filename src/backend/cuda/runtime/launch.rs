@@ -95,8 +95,8 @@ pub(crate) struct Work<'a> {
     /// Records that the chunk brings along.
     pub(crate) records: Part,
     /// Records that stay on the device.
-    pub(crate) resident: Option<&'a HeldRecords>,
-    pub(crate) launches: Vec<Launch<'a>>,
+    pub(super) resident: Option<&'a HeldRecords>,
+    pub(super) launches: Vec<Launch<'a>>,
 }
 
 /// One launch of a kernel for a chunk.
@@ -107,6 +107,14 @@ pub(crate) struct Launch<'a> {
 }
 
 impl<'a> Work<'a> {
+    /// Work that reads records on the device.
+    pub(crate) fn with_records(records: &'a HeldRecords) -> Self {
+        Self {
+            resident: Some(records),
+            ..Self::default()
+        }
+    }
+
     /// Adds words that the host writes and kernels read.
     pub(crate) fn input(&mut self, words: usize) -> Part {
         self.add(Buffer::Input, words)
@@ -232,9 +240,10 @@ impl<'a> Work<'a> {
     ///
     /// # Safety
     ///
-    /// The buffers at `addresses` must be on the device of the kernel, and as long as the parts
-    /// require, with indices in range. The buffers and the table of records must stay allocated and
-    /// unused by others until the stream has passed the launch.
+    /// The launch must be one of this work. The buffers at `addresses` must be on the device of the
+    /// kernel, and as long as the parts require, with indices in range. That device's context must
+    /// be current on this thread. The buffers, the table of records and the kernel's module must
+    /// stay allocated, and the buffers unused by others, until the stream has passed the launch.
     pub(super) unsafe fn queue(
         &self,
         launch: &Launch<'_>,
@@ -305,6 +314,12 @@ mod tests {
         /// Whether this is a kernel's own workspace.
         pub(in crate::backend::cuda) fn is_scratch(self) -> bool {
             self.buffer == Buffer::Scratch
+        }
+    }
+
+    impl<'a> Work<'a> {
+        pub(crate) fn launches(&self) -> &[Launch<'a>] {
+            &self.launches
         }
     }
 

@@ -169,7 +169,8 @@ impl Slot {
                 // SAFETY: the buffers are at least as long as `sizes`, stay allocated and are not
                 // touched while the slot is busy: `finish` waits for the results first, and
                 // `abandon` for all streams. Every part is within the sizes, and every index in
-                // range. The slot also keeps the records until then.
+                // range. The slot also keeps the records until then. The context was bound above,
+                // and its device, which this call borrows, keeps the modules.
                 unsafe { work.queue(launch, &addresses, kernels)? };
             }
             if is_apart {

@@ -34,7 +34,7 @@ fn arguments_of_the_three_launches() {
     let class = class();
     let prepared = prepared(&class);
     let work = prepared.work(101, Operands::Same);
-    let [exp, garner, join] = work.launches.as_slice() else {
+    let [exp, garner, join] = work.launches() else {
         panic!("three launches");
     };
     let (count, p) = (Argument::U32(101), 1536 / 128);
@@ -94,7 +94,7 @@ fn arguments_of_given_operands() {
     let class = class();
     let prepared = prepared(&class);
     let work = prepared.work(101, Operands::Given);
-    let [exp, _, join] = work.launches.as_slice() else {
+    let [exp, _, join] = work.launches() else {
         panic!("three launches");
     };
     let factor = work.numbers[1];
@@ -109,7 +109,7 @@ fn arguments_of_blinded_launches() {
     let class = class();
     let prepared = prepared(&class);
     let work = prepared.work(101, Operands::Blinded);
-    let [blind, exp, garner, join] = work.launches.as_slice() else {
+    let [blind, exp, garner, join] = work.launches() else {
         panic!("four launches");
     };
     let (count, p) = (Argument::U32(101), 1536 / 128);

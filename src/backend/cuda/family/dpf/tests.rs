@@ -48,7 +48,7 @@ fn arguments_of_exponentiations() {
         end = start + len;
     }
     let results = Work::default().output(numbers);
-    let [launch] = work.launches.as_slice() else {
+    let [launch] = work.launches() else {
         panic!("one launch");
     };
     let [power, base, exponent, moduli, index, scratch, rest @ ..] = launch.arguments() else {

@@ -72,7 +72,7 @@ fn arguments_of_exponentiations() {
         window: Window::new(4).unwrap(),
     };
     let work = prepared.work(1001, 7);
-    let [launch] = work.launches.as_slice() else {
+    let [launch] = work.launches() else {
         panic!("one launch");
     };
     let [power, base, exponent, moduli, _, scratch, rest @ ..] = launch.arguments() else {

@@ -70,7 +70,7 @@ fn arguments_of_exponentiations() {
         window: Window::new(2).unwrap(),
     };
     let work = prepared.work(1001, 7);
-    let [_, _, _, _, _, scratch, rest @ ..] = work.launches[0].arguments() else {
+    let [_, _, _, _, _, scratch, rest @ ..] = work.launches()[0].arguments() else {
         panic!("ten parameters");
     };
     let Argument::Words(scratch) = scratch else {
