@@ -120,10 +120,6 @@ impl RsaBackend for Serial {
         self.pow(powers);
         Ok(())
     }
-
-    fn engine(&self) -> HostEngine<'_> {
-        HostEngine(self)
-    }
 }
 
 /// An engine of this crate: see [`RsaBackend::engine`].

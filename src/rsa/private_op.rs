@@ -38,8 +38,8 @@ use super::random::{Randomness, draw_below};
 pub(super) type Exponentiate<'a> =
     &'a dyn Fn(SecretPowers<'_>) -> Result<(), batch_modexp_core::Error>;
 
-/// Computes all items on the calling thread: secret exponentiations with `exponentiate`, everything
-/// else on `engine`.
+/// Computes all items on the calling thread: secret exponentiations with `exponentiate`, other powers
+/// and products on `engine`.
 ///
 /// # Errors
 ///

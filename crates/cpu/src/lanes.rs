@@ -33,13 +33,13 @@ use zeroize::Zeroize;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use self::engine::GROUP;
+pub(crate) use self::engine::backend;
 pub(crate) use self::engine::{LaneEngine, Profile, SimdEngine};
 pub(crate) use self::fixed_base::PowerLanes;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use self::fixed_base::Selection;
 #[cfg(test)]
 pub(crate) use self::ladder::LARGEST_WINDOW;
-pub(crate) use self::products::backend;
 pub(crate) use self::workspace::Operands;
 
 /// The largest number of lanes in a vector.

@@ -345,9 +345,10 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
             }));
         }
         let blinds = operands == Operands::Given;
-        let write_indices = |input: &mut [u64]| self.write_indices(prepared, chunk, &work, input);
         let _alone = lock(submitting);
-        self.feed.submit(chunk, blinds, &work, slot, write_indices)
+        self.feed.submit(chunk, blinds, &work, slot, |input| {
+            self.write_key_indices(prepared, chunk, &work, input);
+        })
     }
 
     fn take(
@@ -409,7 +410,7 @@ impl<'a, F> CrtBatch<'a, F> {
     }
 
     /// Writes the key indices of a chunk.
-    fn write_indices(
+    fn write_key_indices(
         &self,
         prepared: &Prepared,
         chunk: &Range<usize>,
@@ -515,11 +516,11 @@ impl Prepared {
         // buffer must have.
         unsafe {
             if operands == Operands::Blinded {
-                work.launch(&self.blind, count, blind_arguments());
+                work.add_launch(&self.blind, count, blind_arguments());
             }
-            work.launch(&self.halves, 2 * count, halves_arguments);
-            work.launch(&self.recombine, count, recombine_arguments);
-            work.launch(&self.join, count, join_arguments);
+            work.add_launch(&self.halves, 2 * count, halves_arguments);
+            work.add_launch(&self.recombine, count, recombine_arguments);
+            work.add_launch(&self.join, count, join_arguments);
         }
         work
     }

@@ -117,7 +117,7 @@ impl Prepared {
         ];
         // SAFETY: these are the parameters of `modexp_BITS_tT` and `fixed_entries_BITS_tT`, checked
         // above; every part has the length that its buffer must have.
-        unsafe { work.launch(&self.kernel, count, arguments) };
+        unsafe { work.add_launch(&self.kernel, count, arguments) };
         work
     }
 }

@@ -8,24 +8,7 @@
 //! Column sums are not normalised in between. A column gets at most four halves below 2^52 a row,
 //! or six in half as many rows, from at most 320 rows (16,384 bits), and a carry: less than 2^63.
 
-use super::madd52::{LaneLimb, Madd52, RADIX_BITS, reload};
-
-/// Repeats `$body` for each `$j` below `$b`, which is at most 20, or for each listed number. A loop
-/// that the compiler unrolls later does not suffice: it would keep the sums in memory.
-macro_rules! unrolled {
-    ($b:ident, $j:ident, $body:block) => {
-        unrolled!(@ $b, $j, $body, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19);
-    };
-    ($j:ident, $body:block, $($index:literal)*) => { $({
-        const $j: usize = $index;
-        $body
-    })* };
-    (@ $b:ident, $j:ident, $body:block, $($index:literal)*) => { $({
-        const $j: usize = $index;
-        if $j < $b $body
-    })* };
-}
-pub(super) use unrolled;
+use super::madd52::{LaneLimb, Madd52, RADIX_BITS, reload, unrolled};
 
 /// The largest amount by which a column may be raised from the start.
 ///

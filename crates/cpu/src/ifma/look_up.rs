@@ -6,8 +6,8 @@
 
 #![allow(clippy::out_of_bounds_indexing)] // In bodies of `unrolled!` that are left out.
 
-use super::kernel::{self, Beside, Interleaved, unrolled};
-use super::madd52::{Kernel, LaneLimb, Madd52};
+use super::kernel::{self, Beside, Interleaved};
+use super::madd52::{Kernel, LaneLimb, Madd52, unrolled};
 use crate::lanes::MAX_LANES;
 
 /// See [`Lanes::select`](crate::lanes::Lanes::select).

@@ -251,6 +251,23 @@ pub(super) fn dispatch<T: Madd52, K: Kernel<T::Limb>>(unit: T, limbs: usize, ker
     }
 }
 
+/// Repeats `$body` for each `$j` below `$b`, which is at most 20, or for each listed number. A loop
+/// that the compiler unrolls later does not suffice: it would keep the sums in memory.
+macro_rules! unrolled {
+    ($b:ident, $j:ident, $body:block) => {
+        unrolled!(@ $b, $j, $body, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19);
+    };
+    ($j:ident, $body:block, $($index:literal)*) => { $({
+        const $j: usize = $index;
+        $body
+    })* };
+    (@ $b:ident, $j:ident, $body:block, $($index:literal)*) => { $({
+        const $j: usize = $index;
+        if $j < $b $body
+    })* };
+}
+pub(super) use unrolled;
+
 /// The same reference, of unknown origin to the compiler. It therefore cannot hoist loads through
 /// it out of a loop, and would only have to spill them: there are more limbs than registers.
 #[inline(always)]

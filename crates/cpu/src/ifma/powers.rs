@@ -6,10 +6,10 @@ use core::slice;
 
 use batch_modexp_core::window::Window;
 
-use super::kernel::{self, Beside, Interleaved, unrolled};
+use super::kernel::{self, Beside, Interleaved};
 use super::lanes52::{Lanes52, of_lanes};
 use super::look_up::{SECTION_LEN, first_of, masks_from, sections_suffice};
-use super::madd52::{self, Kernel, LaneLimb, Madd52};
+use super::madd52::{self, Kernel, LaneLimb, Madd52, unrolled};
 use super::tiles::Mul;
 use crate::lanes::{LaneModulus, Lanes, MAX_LANES, PowerLanes, Selection};
 

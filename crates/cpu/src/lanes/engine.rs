@@ -284,3 +284,73 @@ mod tests {
         }
     }
 }
+
+/// Implements the traits of backends for a type whose function `simd` gives its engine, as a trait
+/// object. `simd` must be `#[inline(never)]`, so that kernels stay in this crate.
+macro_rules! backend {
+    ($vis:vis $backend:ty) => {
+        impl $backend {
+            /// The engine inside.
+            #[must_use]
+            $vis fn engine(&self) -> &dyn batch_modexp_core::engine::Engine {
+                self.simd()
+            }
+        }
+
+        impl<U: crypto_bigint::Unsigned> batch_modexp_core::BatchModExp<U> for $backend {
+            type Error = batch_modexp_core::Error;
+
+            fn batch_mod_exp(
+                &self,
+                batch: &[batch_modexp_core::ModExp<'_, U>],
+                exponent_bits: u32,
+                out: &mut [U],
+            ) -> Result<(), Self::Error> {
+                batch_modexp_core::batch::batch_mod_exp(self.simd(), batch, exponent_bits, out)
+            }
+
+            fn granularity(&self) -> usize {
+                self.simd().profile().lanes
+            }
+
+            fn relative_time(&self, bits: u32, count: usize) -> u64 {
+                self.simd().profile().relative_time(bits, count)
+            }
+        }
+
+        impl<U: crypto_bigint::Unsigned> batch_modexp_core::BatchModMul<U> for $backend {
+            type Error = batch_modexp_core::Error;
+
+            fn batch_mod_mul(
+                &self,
+                batch: &[batch_modexp_core::ModMul<'_, U>],
+                out: &mut [U],
+            ) -> Result<(), Self::Error> {
+                $crate::lanes::products::batch_mod_mul(batch, out, |run| {
+                    self.simd()
+                        .multiply(batch_modexp_core::batch::Form::Ordinary, run);
+                    Ok(())
+                })
+            }
+
+            fn batch_monty_mul(
+                &self,
+                batch: &[batch_modexp_core::ModMul<'_, U>],
+                out: &mut [U],
+            ) -> Result<(), Self::Error> {
+                $crate::lanes::products::batch_mod_mul(batch, out, |run| {
+                    self.simd()
+                        .multiply(batch_modexp_core::batch::Form::Montgomery, run);
+                    Ok(())
+                })
+            }
+        }
+
+        impl batch_modexp_core::powers::HasPowerEngine for $backend {
+            fn power_engine(&self) -> &dyn batch_modexp_core::powers::PowerEngine {
+                self.simd()
+            }
+        }
+    };
+}
+pub(crate) use backend;

@@ -1,6 +1,4 @@
-//! Products in batches of a caller's numbers on lanes, and the traits of backends.
-//!
-//! # Products
+//! Products in batches of a caller's numbers on lanes.
 //!
 //! Let `S = 2^width` be crypto-bigint's Montgomery radix, and `R = 2^r_bits` the larger one of the
 //! lanes. The product in Montgomery form is `a * b / S = a * (b * R / S) / R`: one multiplication
@@ -212,76 +210,6 @@ pub(crate) fn is_faster<'a, U: Unsigned>(
             Form::Montgomery => montgomery,
         }
 }
-
-/// Implements the traits of backends for a type whose function `simd` gives its engine, as a trait
-/// object. `simd` must be `#[inline(never)]`, so that kernels stay in this crate.
-macro_rules! backend {
-    ($vis:vis $backend:ty) => {
-        impl $backend {
-            /// The engine inside.
-            #[must_use]
-            $vis fn engine(&self) -> &dyn batch_modexp_core::engine::Engine {
-                self.simd()
-            }
-        }
-
-        impl<U: crypto_bigint::Unsigned> batch_modexp_core::BatchModExp<U> for $backend {
-            type Error = batch_modexp_core::Error;
-
-            fn batch_mod_exp(
-                &self,
-                batch: &[batch_modexp_core::ModExp<'_, U>],
-                exponent_bits: u32,
-                out: &mut [U],
-            ) -> Result<(), Self::Error> {
-                batch_modexp_core::batch::batch_mod_exp(self.simd(), batch, exponent_bits, out)
-            }
-
-            fn granularity(&self) -> usize {
-                self.simd().profile().lanes
-            }
-
-            fn relative_time(&self, bits: u32, count: usize) -> u64 {
-                self.simd().profile().relative_time(bits, count)
-            }
-        }
-
-        impl<U: crypto_bigint::Unsigned> batch_modexp_core::BatchModMul<U> for $backend {
-            type Error = batch_modexp_core::Error;
-
-            fn batch_mod_mul(
-                &self,
-                batch: &[batch_modexp_core::ModMul<'_, U>],
-                out: &mut [U],
-            ) -> Result<(), Self::Error> {
-                $crate::lanes::products::batch_mod_mul(batch, out, |run| {
-                    self.simd()
-                        .multiply(batch_modexp_core::batch::Form::Ordinary, run);
-                    Ok(())
-                })
-            }
-
-            fn batch_monty_mul(
-                &self,
-                batch: &[batch_modexp_core::ModMul<'_, U>],
-                out: &mut [U],
-            ) -> Result<(), Self::Error> {
-                $crate::lanes::products::batch_mod_mul(batch, out, |run| {
-                    self.simd()
-                        .multiply(batch_modexp_core::batch::Form::Montgomery, run);
-                    Ok(())
-                })
-            }
-        }
-
-        impl batch_modexp_core::powers::HasPowerEngine for $backend {
-            fn power_engine(&self) -> &dyn batch_modexp_core::powers::PowerEngine {
-                self.simd()
-            }
-        }
-    };
-}
-pub(crate) use backend;
 
 #[cfg(test)]
 mod tests {

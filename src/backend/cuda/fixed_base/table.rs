@@ -212,7 +212,7 @@ impl Prepared {
         ];
         // SAFETY: these are the parameters of `fixed_exp_BITS_tT`, checked above. Every part has the
         // length that its buffer must have, and the record a row for each digit.
-        unsafe { work.launch(&self.kernel, count, arguments) };
+        unsafe { work.add_launch(&self.kernel, count, arguments) };
         work
     }
 }

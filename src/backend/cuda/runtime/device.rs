@@ -177,12 +177,11 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Takes slots for `chunks` chunks at a time, at most [`SLOTS_OF_CALL`]. Waits for earlier
-    /// calls.
-    pub(super) fn slots(&self, chunks: usize) -> SlotsInUse<'_> {
+    /// Takes `count` slots, at most [`SLOTS_OF_CALL`]. Waits for earlier calls.
+    pub(super) fn slots(&self, count: usize) -> SlotsInUse<'_> {
         SlotsInUse {
             device: self.device,
-            slots: self.device.slots.acquire(chunks.min(SLOTS_OF_CALL)),
+            slots: self.device.slots.acquire(count.min(SLOTS_OF_CALL)),
         }
     }
 }

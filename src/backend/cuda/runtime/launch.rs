@@ -162,7 +162,7 @@ impl<'a> Work<'a> {
     /// # Panics
     ///
     /// If there are too many instances, or none, or if a part is not one of this work.
-    pub(crate) unsafe fn launch(
+    pub(crate) unsafe fn add_launch(
         &mut self,
         kernel: &'a Kernel,
         count: usize,

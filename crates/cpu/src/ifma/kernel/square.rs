@@ -1,6 +1,7 @@
 //! Squares: each product of two different limbs is computed once.
 
-use super::{Interleaved, Madd52, RAISE, Sums, reload};
+use super::{Interleaved, Madd52, RAISE, Sums};
+use crate::ifma::madd52::{reload, unrolled};
 
 /// The columns of `a^2`, low and high: half of the cross products, doubled, and the squares of the
 /// limbs.

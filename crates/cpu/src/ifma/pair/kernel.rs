@@ -11,8 +11,8 @@
 //! modulus` are summed separately, the former ahead of the latter.
 
 use super::across::{Across, Pair, PairKernel};
-use crate::ifma::kernel::unrolled;
 use crate::ifma::madd52::Madd52;
+use crate::ifma::madd52::unrolled;
 use crate::ifma::pair::MAX_QUARTER;
 use crate::lanes::LaneModulus;
 
