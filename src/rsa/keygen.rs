@@ -165,8 +165,8 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
         self.on_thread(self.backend.engine().0, &mut streams.next(), count)
     }
 
-    /// The number of keys that keeps all threads and GPUs busy. A program that shows its progress
-    /// calls [`generate`](Self::generate) for so many at a time.
+    /// The number of keys that keeps all threads and GPUs busy. To show progress, call
+    /// [`generate`](Self::generate) for this many at a time.
     pub fn granularity(&self) -> usize {
         let host = self.backend.per_host_thread();
         let threads = host.map_or(1, |host| self.threads(host));
