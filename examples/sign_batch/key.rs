@@ -22,8 +22,8 @@ use super::options::SchemeOptions;
 use container::{Document, Kind};
 
 /// The longest key file in bytes. A private key of 8192 bits has 6,400 in PEM; certificates may
-/// come with it.
-const MAX_FILE: usize = 1 << 20;
+/// come with it. The buffer for any file is as long, and wiped.
+const MAX_FILE: usize = 256 << 10;
 
 /// Reads the private key in the file at `path`, `-` for standard input, and checks that it may be
 /// used for `scheme`.
@@ -139,7 +139,7 @@ fn read(path: &Path) -> Result<Secret<Vec<u8>>, Failure> {
         .read_to_end(&mut bytes)
         .map_err(unreadable)?;
     if bytes.len() > MAX_FILE {
-        return Err(Failure::bad_file(path, "is longer than 1 MiB"));
+        return Err(Failure::bad_file(path, "is longer than 256 KiB"));
     }
     Ok(bytes)
 }

@@ -94,8 +94,8 @@ fn pem_and_der() {
     folder.refuses("empty", &[], &["the file is empty"]);
     folder.write("blank", " \n\n");
     folder.refuses("blank", &[], &["the file is empty"]);
-    folder.write("large", vec![b'a'; (1 << 20) + 1]);
-    folder.refuses("large", &[], &["longer than 1 MiB"]);
+    folder.write("large", vec![b'a'; (256 << 10) + 1]);
+    folder.refuses("large", &[], &["longer than 256 KiB"]);
 }
 
 /// See tests/rsa/import/pem.rs for more of them.
