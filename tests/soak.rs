@@ -35,7 +35,7 @@ fn wrong_results_are_found() {
 
 #[test]
 fn growth_is_found() {
-    let (passed, text) = soak(&["--seconds", "9", "--control", "leak"]);
+    let (passed, text) = soak(&["--seconds", "6", "--control", "leak"]);
     assert!(
         !passed && text.contains("verdict: failed: memory grew by"),
         "{text}"
@@ -44,7 +44,7 @@ fn growth_is_found() {
 
 #[test]
 fn what_stays_is_found() {
-    let (passed, text) = soak(&["--seconds", "9", "--control", "handles"]);
+    let (passed, text) = soak(&["--seconds", "1", "--control", "handles"]);
     assert!(!passed && text.contains("verdict: failed: "), "{text}");
     assert!(text.contains(" files and "), "{text}");
 }

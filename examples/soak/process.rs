@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::verdict::Handles;
 
 /// Time for ending threads to disappear.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Resident memory in bytes.
 pub(crate) fn resident_memory() -> io::Result<u64> {

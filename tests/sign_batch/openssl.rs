@@ -8,7 +8,7 @@ use data_encoding::HEXLOWER;
 use super::{need, program};
 
 /// Messages for each key and scheme.
-const COUNT: usize = 1000;
+const COUNT: usize = 200;
 
 fn openssl(args: &[&str]) -> bool {
     let output = Command::new("openssl").args(args).output().unwrap();

@@ -220,8 +220,8 @@ mod tests {
             }
             numbers.push(power_of_two(bits / 2) - 1u8);
             numbers.push(power_of_two(bits / 2) + 1u8);
-            for a in &numbers {
-                for b in &numbers {
+            for (i, a) in numbers.iter().enumerate() {
+                for b in &numbers[i..] {
                     check(a, b, bits);
                 }
             }
