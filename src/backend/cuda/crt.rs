@@ -25,9 +25,8 @@ use super::Cuda;
 use super::family::{self, Entry, Operation, Plan};
 use super::feed::{Feed, Feeding, copy_in, copy_out, write_indices};
 use super::runtime::device::Call;
-use super::runtime::launch::{Argument, Work, places};
+use super::runtime::launch::{Argument, Kernel, Work, places};
 use super::runtime::lock;
-use super::runtime::module::Kernel;
 use super::runtime::pipeline::{ChunkLens, Destination, Job, Stop};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::records::{HeldRecords, RecordKind, Residence, TableInUse};
@@ -475,7 +474,7 @@ impl Prepared {
                 Argument::Words(base),
                 Argument::Words(first),
                 Argument::Words(second),
-                Argument::Records,
+                Argument::Record(0),
                 index,
                 Argument::U64(shape.public_exponent - 1),
                 Argument::U32(count as u32),
@@ -485,7 +484,7 @@ impl Prepared {
         let halves_arguments = vec![
             Argument::Words(halves),
             Argument::Words(base),
-            Argument::Records,
+            Argument::Record(0),
             index,
             Argument::Words(scratch),
             Argument::U32(count as u32),
@@ -496,7 +495,7 @@ impl Prepared {
         let recombine_arguments = vec![
             Argument::Words(h),
             Argument::Words(halves),
-            Argument::Records,
+            Argument::Record(0),
             index,
             Argument::U32(count as u32),
             Argument::U32(shape.prime_bits),
@@ -506,7 +505,7 @@ impl Prepared {
             Argument::Words(halves),
             Argument::Words(h),
             Argument::Words(factor),
-            Argument::Records,
+            Argument::Record(0),
             index,
             Argument::U32(count as u32),
             Argument::U32(shape.n_bits),

@@ -103,7 +103,8 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// Whether launches take little time.
+    /// Whether launches take little time. They go before the queued launches of other chunks, and
+    /// would otherwise wait for long ones.
     pub(crate) fn is_short(self) -> bool {
         matches!(self, Self::CrtRecombine | Self::CrtJoin | Self::CrtBlind)
     }
@@ -132,7 +133,7 @@ pub struct Entry {
     pub(crate) key: KernelKey,
     /// The name of the function in its module.
     pub(crate) function: &'static str,
-    /// The file of its module.
+    /// The file of its module in `kernels/ptx`.
     pub(crate) module: &'static str,
     /// The text of its module.
     pub(crate) ptx: &'static CompressedPtx,

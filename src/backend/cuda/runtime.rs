@@ -8,7 +8,6 @@
 mod buffers;
 pub(crate) mod device;
 pub(crate) mod launch;
-pub(crate) mod module;
 pub(crate) mod pipeline;
 pub(crate) mod probe;
 pub(crate) mod records;

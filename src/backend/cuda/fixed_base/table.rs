@@ -20,8 +20,7 @@ use crate::backend::cuda::feed::{
     COPIED_AT_A_TIME, Feed, HostPool, NonTemporal, copy_in, copy_out,
 };
 use crate::backend::cuda::runtime::device::Call;
-use crate::backend::cuda::runtime::launch::{Argument, Work};
-use crate::backend::cuda::runtime::module::Kernel;
+use crate::backend::cuda::runtime::launch::{Argument, Kernel, Work};
 use crate::backend::cuda::runtime::pipeline::{ChunkLens, Job, Stop};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
 use crate::backend::cuda::runtime::records::{HeldRecords, RecordKind, Residence};

@@ -1,16 +1,22 @@
-//! The work of a chunk: its words in the buffers of a slot, and the launches that compute with them.
+//! The work of a chunk: its words in the buffers of a slot, and the launches of kernels that compute
+//! with them.
 #![allow(unsafe_code)]
 
+use alloc::ffi::CString;
+use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::ptr;
 
-use cudarc::driver::sys::CUdeviceptr;
-use cudarc::driver::{CudaStream, DriverError, result};
+use cudarc::driver::sys::{CUdeviceptr, CUfunction, CUfunction_attribute, CUmodule};
+use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
 
 use super::buffers::{Addresses, Buffer, Sizes};
-use super::module::Kernel;
 use super::records::HeldRecords;
+use crate::backend::cuda::family::Entry;
+
+/// Dynamic shared memory that a block may have without asking, in bytes.
+const SHARED_BYTES_WITHOUT_ASKING: u32 = 48 << 10;
 
 /// A range of words in one of the buffers.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -34,11 +40,6 @@ impl Part {
     /// The address of the first word on the device.
     pub(super) fn address(self, addresses: &Addresses) -> CUdeviceptr {
         addresses[self.buffer as usize] + (self.start * size_of::<u64>()) as CUdeviceptr
-    }
-
-    /// Whether the host writes this part.
-    fn is_input(self) -> bool {
-        self.buffer == Buffer::Input
     }
 }
 
@@ -66,9 +67,7 @@ pub(crate) enum Argument {
         records: Part,
         size: usize,
     },
-    /// The address of the first record of the chunk's table on the device.
-    Records,
-    /// The address of one record of that table.
+    /// The address of a record of the chunk's table on the device, of which 0 is the start.
     Record(u32),
     /// Like `Indices`, for records in that table.
     RecordIndices {
@@ -138,16 +137,12 @@ impl<'a> Work<'a> {
     fn add(&mut self, buffer: Buffer, len: usize) -> Part {
         /// The alignment of parts in words: 64 bytes.
         const ALIGNMENT: usize = 8;
-        if len == 0 {
-            return Part {
-                buffer,
-                start: 0,
-                len,
-            };
-        }
         let size = &mut self.sizes.0[buffer as usize];
-        let start = size.next_multiple_of(ALIGNMENT);
-        *size = start + len;
+        let start = match len {
+            0 => 0,
+            _ => size.next_multiple_of(ALIGNMENT),
+        };
+        *size = (start + len).max(*size);
         Part { buffer, start, len }
     }
 
@@ -168,10 +163,7 @@ impl<'a> Work<'a> {
         count: usize,
         arguments: Vec<Argument>,
     ) {
-        assert!(
-            (1..=1 << 30).contains(&count),
-            "too many instances, or none"
-        );
+        assert!((1..=1 << 30).contains(&count), "none, or too many");
         self.check_parts(&arguments);
         self.launches.push(Launch {
             kernel,
@@ -185,16 +177,14 @@ impl<'a> Work<'a> {
             let part = match *argument {
                 Argument::Words(part) => part,
                 Argument::Indices { part, count, .. } | Argument::RecordIndices { part, count } => {
-                    assert!(part.is_input(), "indices are inputs");
+                    assert!(part.buffer == Buffer::Input, "indices are inputs");
                     assert!(count.div_ceil(2) <= part.len(), "indices beyond their part");
                     part
                 }
-                Argument::Records | Argument::Record(_) | Argument::U32(_) | Argument::U64(_) => {
-                    continue;
-                }
+                Argument::Record(_) | Argument::U32(_) | Argument::U64(_) => continue,
             };
             if let Argument::Indices { records, .. } = argument {
-                assert!(records.is_input(), "records are inputs");
+                assert!(records.buffer == Buffer::Input, "records are inputs");
             }
             let size = self.sizes.of(part.buffer);
             assert!(part.range().end <= size, "a part beyond its buffer");
@@ -227,7 +217,7 @@ impl<'a> Work<'a> {
             Argument::Record(index) => {
                 assert!((index as usize) < self.resident().len(), "no such record");
             }
-            Argument::Words(_) | Argument::Records | Argument::U32(_) | Argument::U64(_) => {}
+            Argument::Words(_) | Argument::U32(_) | Argument::U64(_) => {}
         }
     }
 
@@ -255,7 +245,6 @@ impl<'a> Work<'a> {
             Argument::Words(part)
             | Argument::Indices { part, .. }
             | Argument::RecordIndices { part, .. } => part.address(addresses),
-            Argument::Records => self.resident().address_of(0),
             Argument::Record(index) => self.resident().address_of(index),
             Argument::U32(number) => u64::from(number),
             Argument::U64(number) => number,
@@ -280,14 +269,6 @@ impl<'a> Work<'a> {
     }
 }
 
-impl Launch<'_> {
-    /// Whether the launch goes before the queued launches of other chunks, because it takes little
-    /// time and would otherwise wait for long launches.
-    pub(super) fn is_short(&self) -> bool {
-        self.kernel.entry.operation.is_short()
-    }
-}
-
 /// Panics unless the first `count` of the indices in `words`, two in each, are less than `below`.
 fn assert_below(words: &[u64], count: usize, below: usize) {
     let (pairs, rest) = words.split_at(count / 2);
@@ -304,100 +285,115 @@ fn assert_below(words: &[u64], count: usize, below: usize) {
     );
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use core::panic::AssertUnwindSafe;
-    use std::panic::catch_unwind;
+/// PTX that the driver has compiled and loaded.
+pub(super) struct Module {
+    context: Arc<CudaContext>,
+    module: CUmodule,
+}
 
-    impl Part {
-        /// Whether this is a kernel's own workspace.
-        pub(in crate::backend::cuda) fn is_scratch(self) -> bool {
-            self.buffer == Buffer::Scratch
-        }
-    }
+// SAFETY: the handle belongs to the context, which any thread may bind, and the driver's functions
+// that take it may be called from any thread.
+unsafe impl Send for Module {}
+// SAFETY: as above; no method changes what the handle stands for.
+unsafe impl Sync for Module {}
 
-    impl<'a> Work<'a> {
-        pub(crate) fn launches(&self) -> &[Launch<'a>] {
-            &self.launches
-        }
-    }
-
-    impl Launch<'_> {
-        pub(crate) fn arguments(&self) -> &[Argument] {
-            &self.arguments
-        }
-    }
-
-    #[test]
-    fn parts_follow_each_other_aligned() {
-        let mut work = Work::default();
-        assert_eq!(work.input(9).range(), 0..9);
-        assert_eq!(work.output(3).range(), 0..3);
-        assert_eq!(work.input(1).range(), 16..17);
-        assert_eq!(work.sizes, Sizes([17, 3, 0, 0]));
-    }
-
-    #[test]
-    #[should_panic(expected = "a part beyond its buffer")]
-    fn a_part_of_other_work_is_refused() {
-        let part = Work::default().output(100);
-        let mut work = Work::default();
-        work.output(99);
-        work.check_parts(&[Argument::U32(7), Argument::Words(part)]);
-    }
-
-    #[test]
-    #[should_panic(expected = "indices beyond their part")]
-    fn more_indices_than_words_for_them_are_refused() {
-        let mut work = Work::default();
-        let argument = Argument::Indices {
-            part: work.input(2),
-            count: 5,
-            records: work.input(7),
-            size: 7,
-        };
-        work.check_parts(&[argument]);
-    }
-
-    #[test]
-    #[should_panic(expected = "records are inputs")]
-    fn records_elsewhere_are_refused() {
-        let mut work = Work::default();
-        let argument = Argument::Indices {
-            part: work.input(2),
-            count: 3,
-            records: work.output(7),
-            size: 7,
-        };
-        work.check_parts(&[argument]);
-    }
-
-    /// There is space for four records of three words. Only some of these words were sent.
-    #[test]
-    fn indices_are_those_of_records_that_were_sent() {
-        let mut work = Work::default();
-        let argument = Argument::Indices {
-            part: work.input(1),
-            count: 2,
-            records: work.input(12),
-            size: 3,
-        };
-        let is_taken = |largest: u64, sent: usize| {
-            let mut input = alloc::vec![0; 8 + sent];
-            input[0] = largest << 32;
-            let check = || work.check_index(&argument, &input);
-            catch_unwind(AssertUnwindSafe(check)).is_ok()
-        };
-        assert!(is_taken(0, 3) && is_taken(1, 6) && is_taken(3, 12) && is_taken(3, 99));
-        assert!(!is_taken(0, 2) && !is_taken(1, 5) && !is_taken(2, 6) && !is_taken(4, 99));
-    }
-
-    #[test]
-    fn indices_up_to_the_bound_are_taken() {
-        let words = [6 | 5 << 32, 3 | 99 << 32];
-        let is_taken = |count, below| catch_unwind(|| assert_below(&words, count, below)).is_ok();
-        assert!(is_taken(3, 7) && is_taken(4, 100) && is_taken(0, 0) && is_taken(1, 7));
-        assert!(!is_taken(3, 6) && !is_taken(4, 99) && !is_taken(1, 6) && !is_taken(1, 0));
+impl Module {
+    /// Loads the module with the function of `entry`.
+    pub(super) fn load(context: &Arc<CudaContext>, entry: &Entry) -> Result<Self, DriverError> {
+        context.bind_to_thread()?;
+        let text = entry.ptx.text();
+        // SAFETY: the context is bound, and the text ends in a zero byte.
+        let module = unsafe { result::module::load_data(text.as_ptr().cast())? };
+        Ok(Self {
+            context: context.clone(),
+            module,
+        })
     }
 }
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        if self.context.bind_to_thread().is_ok() {
+            // SAFETY: the module was loaded in this context. No launch of it is under way, because
+            // every call waits for its own. In a lost context there is nothing to unload.
+            let _ = unsafe { result::module::unload(self.module) };
+        }
+    }
+}
+
+/// A kernel on a device.
+#[derive(Clone)]
+pub(crate) struct Kernel {
+    pub(crate) entry: &'static Entry,
+    /// Blocks that the device computes at a time.
+    resident_blocks: u32,
+    /// The driver's handle.
+    function: CUfunction,
+    /// The module of the function. It stays loaded as long as its device is open.
+    module: Weak<Module>,
+}
+
+// SAFETY: as for `Module`, to which the function belongs.
+unsafe impl Send for Kernel {}
+// SAFETY: as above.
+unsafe impl Sync for Kernel {}
+
+impl Kernel {
+    /// Gets the kernel of `entry` from its module, for a device of `multiprocessors`.
+    pub(super) fn new(
+        module: &Arc<Module>,
+        multiprocessors: u32,
+        entry: &'static Entry,
+    ) -> Result<Self, DriverError> {
+        module.context.bind_to_thread()?;
+        let name = CString::new(entry.function).unwrap_or_default();
+        let (threads, shared_bytes) = (entry.threads as i32, entry.shared_bytes);
+        // SAFETY: the context is bound and has the module, to which the function belongs.
+        let (function, per_multiprocessor) = unsafe {
+            let function = result::module::get_function(module.module, name)?;
+            if shared_bytes > SHARED_BYTES_WITHOUT_ASKING {
+                use CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as SIZE;
+                result::function::set_function_attribute(function, SIZE, shared_bytes as i32)?;
+            }
+            let size = shared_bytes as usize;
+            let count =
+                result::occupancy::max_active_block_per_multiprocessor(function, threads, size)?;
+            (function, count)
+        };
+        Ok(Self {
+            entry,
+            resident_blocks: per_multiprocessor.max(1) as u32 * multiprocessors,
+            function,
+            module: Arc::downgrade(module),
+        })
+    }
+
+    /// Whether the kernel can be launched in this context.
+    pub(super) fn is_in(&self, context: &Arc<CudaContext>) -> bool {
+        let module = self.module.upgrade();
+        module.is_some_and(|module| module.context == *context)
+    }
+
+    /// Instances that the device computes at a time.
+    pub(crate) fn resident_instances(&self) -> usize {
+        self.resident_blocks as usize * self.entry.instances_per_block
+    }
+
+    /// The number of blocks for `count` instances. Blocks loop over instances beyond those that are
+    /// resident, all for the same number of rounds.
+    pub(crate) fn blocks(&self, count: usize) -> usize {
+        let needed = count.div_ceil(self.entry.instances_per_block);
+        let rounds = needed.div_ceil(self.resident_blocks as usize);
+        needed.div_ceil(rounds.max(1))
+    }
+
+    /// Words of scratch memory for `count` instances, each with a table of `table_len` powers.
+    pub(crate) fn scratch_words(&self, count: usize, table_len: usize) -> usize {
+        let entry = self.entry;
+        let entries = table_len.max(entry.family.fewest_entries());
+        self.blocks(count) * entry.threads as usize * entry.scratch_doubles * entries
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -31,7 +31,7 @@ use self::tests::injection::Injections;
 #[cfg(all(test, feature = "rsa"))]
 pub(crate) use self::tests::injection::{Injection, InjectionPoint};
 use super::buffers::{Buffer, Buffers, Results, Sizes};
-use super::launch::Work;
+use super::launch::{Launch, Work};
 use super::records::HeldRecords;
 
 pub(crate) struct Slot {
@@ -155,9 +155,9 @@ impl Slot {
         #[cfg(all(test, feature = "rsa"))]
         let mut injections = Injections::new(self.injection.take(), work, &addresses, stream);
         self.kernel_start.record(stream)?;
-        let runs = launches.chunk_by(|a, b| a.is_short() == b.is_short());
-        for run in runs {
-            let is_apart = !is_single && !run[0].is_short();
+        let is_short = |launch: &Launch<'_>| launch.kernel.entry.operation.is_short();
+        for run in launches.chunk_by(|a, b| is_short(a) == is_short(b)) {
+            let is_apart = !is_single && !is_short(&run[0]);
             let kernels = if is_apart { &self.chains } else { stream };
             if is_apart {
                 self.before_long.record(stream)?;

@@ -38,7 +38,7 @@ fn arguments_of_the_three_launches() {
         panic!("three launches");
     };
     let (count, p) = (Argument::U32(101), 1536 / 128);
-    let records = Argument::Records;
+    let records = Argument::Record(0);
     let index = Argument::RecordIndices {
         part: work.indices,
         count: 101,
@@ -113,7 +113,7 @@ fn arguments_of_blinded_launches() {
         panic!("four launches");
     };
     let (count, p) = (Argument::U32(101), 1536 / 128);
-    let records = Argument::Records;
+    let records = Argument::Record(0);
     let index = Argument::RecordIndices {
         part: work.indices,
         count: 101,

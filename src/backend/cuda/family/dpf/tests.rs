@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::backend::cuda::powers::Prepared;
+use crate::backend::cuda::runtime::launch::Kernel;
 use crate::backend::cuda::runtime::launch::{Argument, Work};
-use crate::backend::cuda::runtime::module::Kernel;
 use batch_modexp_core::window::Window;
 fn entry(operation: Operation, bits: u32) -> &'static Entry {
     let found = |entry: &&Entry| entry.operation == operation && entry.bits == bits;

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::backend::cuda::powers::Prepared;
+use crate::backend::cuda::runtime::launch::Kernel;
 use crate::backend::cuda::runtime::launch::{Argument, Work};
-use crate::backend::cuda::runtime::module::Kernel;
 use batch_modexp_core::window::Window;
 
 fn entry(bits: u32) -> &'static Entry {

@@ -5,7 +5,7 @@ use alloc::vec;
 use super::*;
 use crate::backend::cuda::powers::Prepared;
 use crate::backend::cuda::runtime::launch::Argument;
-use crate::backend::cuda::runtime::module::Kernel;
+use crate::backend::cuda::runtime::launch::Kernel;
 
 fn entry(bits: u32) -> &'static Entry {
     ENTRIES.iter().find(|entry| entry.bits == bits).unwrap()
