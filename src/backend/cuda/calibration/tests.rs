@@ -212,6 +212,34 @@ fn other_devices_are_not_known() {
     }
 }
 
+/// A device is given by numbers and a name, which may be empty. Other words are not another device.
+#[test]
+fn devices_without_numbers_are_refused() {
+    let text = sample().to_string();
+    let device = text.lines().nth(2).unwrap();
+    assert_eq!(device, "device 9.0 13000 132");
+    let parsed = |chip: &str| {
+        let (body, _) = text.rsplit_once("sum").unwrap();
+        let body = body.replace(device, &alloc::format!("device {chip}"));
+        alloc::format!("{body}sum {:016x}", text::sum(&body)).parse::<Calibration>()
+    };
+    for chip in ["9.0 13000 132", "9.0 13000 132 NVIDIA H200"] {
+        assert!(parsed(chip).is_ok(), "{chip}");
+    }
+    for chip in [
+        "some other device",
+        "9 13000 132",
+        "9.x 13000 132",
+        "9.0 13.0 132 NVIDIA H200",
+        "9.0 13000 -132",
+        "9.0 13000 NVIDIA H200",
+        "9.0 13000",
+    ] {
+        let fault = CalibrationFault::Garbled { line: 3 };
+        assert_eq!(parsed(chip), Err(fault), "{chip}");
+    }
+}
+
 /// Zero, malformed and excessive times are refused, as are lines with too few or too many.
 #[test]
 fn impossible_times_are_refused() {

@@ -118,7 +118,11 @@ impl Calibration {
         // The times have no other owner before the text is read.
         let costs = last.and_then(|(_, costs)| Arc::get_mut(costs));
         match words {
-            ["device", _capability, _cuda_version, _multiprocessors, ..] => {
+            ["device", capability, cuda_version, multiprocessors, ..] => {
+                let (major, minor) = capability.split_once('.')?;
+                for number in [major, minor, cuda_version, multiprocessors] {
+                    number.parse::<u32>().ok()?;
+                }
                 self.devices.push((words[1..].join(" "), Arc::default()));
             }
             ["call", call] => costs?.call_ns = Some(time(call)?),
@@ -160,7 +164,7 @@ fn hexadecimal(word: &str) -> Option<u64> {
 }
 
 /// FNV-1a of 64 bits, which detects accidental changes.
-fn sum(text: &str) -> u64 {
+pub(super) fn sum(text: &str) -> u64 {
     let step = |hash: u64, octet: u8| (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
