@@ -15,6 +15,8 @@ use crypto_bigint::{BoxedUint, Limb, Odd, Unsigned};
 
 use super::cost::{Costs, Model, Shape, Side};
 use crate::backend::Cuda;
+#[cfg(feature = "rsa")]
+use crate::backend::cuda::crt::CrtShape;
 use crate::backend::cuda::{Calibration, CalibrationFault, ProcessorCosts};
 
 /// See [`Auto::with_gpus`](super::Auto::with_gpus).
@@ -240,10 +242,12 @@ impl Both {
     fn predicted_ms(&self, shape: Shape, count: usize) -> Option<f64> {
         #[cfg(feature = "rsa")]
         if let Some(product_bits) = shape.product_bits {
-            let widths = (product_bits, shape.bits);
-            let halves = self
-                .cuda
-                .predicted_halves_ms(widths, shape.exponent_bits, count);
+            let keys = CrtShape {
+                n_bits: product_bits,
+                prime_bits: shape.bits,
+                exponent_bits: shape.exponent_bits,
+            };
+            let halves = self.cuda.predicted_halves_ms(keys, count);
             if halves.is_some() {
                 return halves;
             }

@@ -11,6 +11,8 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::iter::repeat_n;
+use core::mem;
 use core::ops::Range;
 use std::sync::Mutex;
 
@@ -32,24 +34,45 @@ use super::runtime::probe::DeviceInfo;
 use super::runtime::records::{HeldRecords, RecordKind, Residence, TableInUse};
 use super::runtime::slot::Slot;
 
-/// Consecutive items of one key.
+/// Consecutive items of one key, and the numbers in its record: `n = p q`, the exponents for p and q,
+/// and `q^-1 mod p`. All except n are secret.
 pub(crate) struct CrtRun<'a> {
     pub(crate) len: usize,
-    pub(crate) key: CrtKey<'a>,
     /// The records of the key on the devices.
     pub(crate) residence: &'a Residence,
-}
-
-/// The numbers in the record of a key: `n = p q`, the exponents for p and q, and `q^-1 mod p`. All
-/// except n are secret.
-#[derive(Clone, Copy)]
-pub(crate) struct CrtKey<'a> {
     pub(crate) p: ModulusRef<'a>,
     pub(crate) exponent_p: &'a BoxedUint,
     pub(crate) q: ModulusRef<'a>,
     pub(crate) exponent_q: &'a BoxedUint,
     pub(crate) qinv: &'a BoxedUint,
     pub(crate) n: ModulusRef<'a>,
+}
+
+/// The length of a record, in factors of n.
+const RECORD_FACTORS: usize = 11;
+
+impl CrtRun<'_> {
+    /// Writes the whole record of the key.
+    fn write_record(&self, record: &mut [u64]) {
+        let words = record.len() / RECORD_FACTORS;
+        let parts = [
+            self.p.limbs,
+            self.p.r2,
+            self.exponent_p.as_limbs(),
+            self.q.limbs,
+            self.q.r2,
+            self.exponent_q.as_limbs(),
+            self.qinv.as_limbs(),
+            self.n.limbs,
+            self.n.r2,
+        ];
+        let (factors, products) = record.split_at_mut(7 * words);
+        let factors = factors.chunks_exact_mut(words);
+        let places = factors.chain(products.chunks_exact_mut(2 * words));
+        places
+            .zip(parts)
+            .for_each(|(place, part)| copy_in(part, place));
+    }
 }
 
 /// Items that each host thread blinds sooner than a device.
@@ -59,15 +82,12 @@ pub(crate) struct CrtKey<'a> {
 const BLINDED_BY_A_THREAD: usize = 128;
 
 /// The reciprocal of the part of a device that chunks leave free for the short launches of their
-/// neighbours, if that does not add a chunk.
+/// neighbours, if that does not add a chunk: without blinding, and with it.
 ///
 /// Without this, short launches wait for free multiprocessors, and then delay the next long launch.
 /// By time stamps with RSA-2048 on an H100, recombining takes 5 % of the device's time, and
 /// blinding another 12 %.
-const PART_FOR_RECOMBINING: usize = 16;
-
-/// The same for blinded items, whose short launches blind and recombine.
-const PART_FOR_BLINDING_TOO: usize = 5;
+const PART_FOR_SHORT: [usize; 2] = [16, 5];
 
 /// The fewest and the most items that a thread opens at a time.
 ///
@@ -75,10 +95,20 @@ const PART_FOR_BLINDING_TOO: usize = 5;
 /// enough to fill SIMD vectors, and to make the overhead of a part negligible.
 const OPENED_AT_A_TIME: [usize; 2] = [16, 128];
 
-/// Kernels for moduli of up to `bits` bits.
+/// The public properties that all keys of a batch share.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct CrtShape {
+    /// The width of n in bits, and of both primes: also those of their Montgomery parameters.
+    pub(crate) n_bits: u32,
+    pub(crate) prime_bits: u32,
+    /// An upper bound for the length of the exponents modulo p and q, in bits.
+    pub(crate) exponent_bits: u32,
+}
+
+/// The kernels of one width for keys of a shape.
 #[derive(Clone, Debug)]
 pub(crate) struct CrtClass {
-    pub(crate) bits: u32,
+    pub(crate) shape: CrtShape,
     /// The candidates for the half exponentiations.
     pub(crate) halves: Vec<&'static Entry>,
     pub(crate) recombine: &'static Entry,
@@ -88,105 +118,56 @@ pub(crate) struct CrtClass {
 }
 
 impl CrtClass {
-    /// All kernels of the class.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = &'static Entry> {
-        self.halves.iter().copied().chain(self.short())
-    }
-
-    /// The kernels beside those for the half exponentiations.
-    fn short(&self) -> [&'static Entry; 3] {
-        [self.recombine, self.join, self.blind]
-    }
-
-    /// All classes.
-    pub(crate) fn all() -> impl Iterator<Item = Self> {
-        let kernels = move |operation, bits| {
-            family::all().filter(move |entry| entry.operation == operation && entry.bits == bits)
+    /// All classes for keys of this shape.
+    pub(crate) fn all(shape: CrtShape) -> impl Iterator<Item = Self> {
+        let kernels = |operation, r2_bits| {
+            family::all()
+                .filter(move |entry| entry.operation == operation && entry.takes_r2_bits(r2_bits))
         };
-        let joins = family::all().filter(|entry| entry.operation == Operation::CrtJoin);
+        let joins = kernels(Operation::CrtJoin, shape.n_bits);
         joins.filter_map(move |join| {
-            let prime = join.bits / 2;
-            Some(Self {
-                bits: join.bits,
-                halves: kernels(Operation::CrtHalves, prime).collect(),
-                recombine: kernels(Operation::CrtRecombine, prime).next()?,
+            let factors = |operation| {
+                let kernels = kernels(operation, shape.prime_bits);
+                kernels.filter(|entry| 2 * entry.bits == join.bits)
+            };
+            let mut blind = kernels(Operation::CrtBlind, shape.n_bits);
+            let class = Self {
+                shape,
+                halves: factors(Operation::CrtHalves).collect(),
+                recombine: factors(Operation::CrtRecombine).next()?,
                 join,
-                blind: kernels(Operation::CrtBlind, join.bits).next()?,
-            })
+                blind: blind.find(|entry| entry.bits == join.bits)?,
+            };
+            (!class.halves.is_empty()).then_some(class)
         })
     }
 
-    /// The class, restricted to kernels for moduli of `n_bits` bits with factors of `prime_bits`
-    /// bits, which are also the widths of the Montgomery parameters. `None` if no kernel for the
-    /// halves is left.
-    pub(super) fn taking(mut self, n_bits: u32, prime_bits: u32) -> Option<Self> {
-        self.halves.retain(|entry| entry.takes_r2_bits(prime_bits));
-        let fits = !self.halves.is_empty()
-            && self.recombine.takes_r2_bits(prime_bits)
-            && self.join.takes_r2_bits(n_bits)
-            && self.blind.takes_r2_bits(n_bits);
-        fits.then_some(self)
+    /// The narrowest class for keys of this shape.
+    pub(crate) fn narrowest(shape: CrtShape) -> Option<Self> {
+        Self::all(shape).min_by_key(|class| class.join.bits)
     }
 
-    /// The narrowest class for moduli of `n_bits` bits with two factors of `prime_bits` bits.
-    pub(crate) fn narrowest(n_bits: u32, prime_bits: u32) -> Option<Self> {
-        let taking = Self::all().filter_map(|class| class.taking(n_bits, prime_bits));
-        taking.min_by_key(|class| class.bits)
+    /// All kernels of the class.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &'static Entry> {
+        let short = [self.recombine, self.join, self.blind];
+        self.halves.iter().copied().chain(short)
     }
 
     /// The plan for the half exponentiations of `count` items, which take nearly all of their time.
     /// `None` if the device cannot run the class.
-    pub(crate) fn plan(
-        &self,
-        exponent_bits: u32,
-        count: usize,
-        device: &DeviceInfo,
-    ) -> Option<Plan> {
-        let halves = self.halves.iter().copied();
-        self.runs_on(device)
-            .then(|| Plan::fastest(halves, exponent_bits, 2 * count, device))?
+    pub(crate) fn plan(&self, count: usize, device: &DeviceInfo) -> Option<Plan> {
+        let short = [self.recombine, self.join, self.blind];
+        let runs = short.iter().all(|entry| entry.runs_on(device));
+        let halves = self.halves.iter().copied().filter(|_| runs);
+        Plan::fastest(halves, self.shape.exponent_bits, 2 * count, device)
     }
 
-    /// Whether a device can run the class.
-    pub(crate) fn runs_on(&self, device: &DeviceInfo) -> bool {
-        self.halves.iter().any(|entry| entry.runs_on(device))
-            && self.short().iter().all(|entry| entry.runs_on(device))
-    }
-
-    /// The kind of the records of its moduli: p, q, their exponents, qInv and two constants, n and
-    /// its constant.
+    /// The kind of the records of its keys.
     pub(crate) fn records(&self) -> RecordKind {
         RecordKind {
             family: self.join.key.family,
-            bits: self.bits,
-            words: 11 * self.prime_words(),
-        }
-    }
-
-    /// 64-bit words in a factor of n.
-    fn prime_words(&self) -> usize {
-        self.bits as usize / 128
-    }
-
-    /// Writes the whole record of a key.
-    pub(crate) fn write_record(&self, key: &CrtKey<'_>, record: &mut [u64]) {
-        let words = self.prime_words();
-        let (primes, n) = record.split_at_mut(7 * words);
-        let parts = [
-            key.p.limbs,
-            key.p.r2,
-            key.exponent_p.as_limbs(),
-            key.q.limbs,
-            key.q.r2,
-            key.exponent_q.as_limbs(),
-            key.qinv.as_limbs(),
-        ];
-        for (place, part) in primes.chunks_exact_mut(words).zip(parts) {
-            copy_in(part, place);
-        }
-        let parts = [key.n.limbs, key.n.r2];
-        for (place, part) in n.chunks_exact_mut(2 * words).zip(parts) {
-            copy_in(part, place);
+            bits: self.join.bits,
+            words: RECORD_FACTORS * self.recombine.words(),
         }
     }
 }
@@ -199,47 +180,25 @@ pub(crate) enum Operands {
     Same,
     /// Two numbers: the base, then the factor.
     Given,
-    /// Two numbers, m and r. With the public exponent e, the factor is `m r^(e - 1)`, and the base
-    /// is r times the factor.
-    Blinded,
-}
-
-/// The public properties that all keys of a batch share.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct CrtShape {
-    /// The width of n in bits, and of both primes: also those of their Montgomery parameters.
-    pub(crate) n_bits: u32,
-    pub(crate) prime_bits: u32,
-    /// An upper bound for the length of the exponents modulo p and q, in bits.
-    pub(crate) exponent_bits: u32,
-    /// e, odd and above 1.
-    pub(crate) public_exponent: u64,
+    /// Two numbers, m and r. With this public exponent e, odd and above 1, the factor is
+    /// `m r^(e - 1)`, and the base is r times the factor.
+    Blinded(u64),
 }
 
 impl Cuda {
-    /// The kernels for exponentiations modulo numbers of `n_bits` bits with two factors of
-    /// `prime_bits` bits. `None` if no device has them.
-    pub(crate) fn crt_class(&self, n_bits: u32, prime_bits: u32) -> Option<CrtClass> {
-        CrtClass::narrowest(n_bits, prime_bits).filter(|class| {
-            self.devices
-                .in_use()
-                .any(|device| class.runs_on(&device.info))
-        })
+    /// The kernels for keys of this shape. `None` if no device has them.
+    pub(crate) fn crt_class(&self, shape: CrtShape) -> Option<CrtClass> {
+        let mut devices = self.devices.in_use();
+        CrtClass::narrowest(shape)
+            .filter(|class| devices.any(|device| class.plan(1, &device.info).is_some()))
     }
 
-    /// The estimated time in milliseconds for `count` exponentiations in pairs modulo two factors
-    /// on the devices. `widths` are those of the products and of the factors, in bits. `None` if
-    /// none has a kernel.
-    pub(crate) fn predicted_halves_ms(
-        &self,
-        (product_bits, bits): (u32, u32),
-        exponent_bits: u32,
-        count: usize,
-    ) -> Option<f64> {
-        let class = self.crt_class(product_bits, bits)?;
+    /// The estimated time in milliseconds for `count` exponentiations in pairs modulo the factors
+    /// of such keys on the devices. `None` if none has a kernel.
+    pub(crate) fn predicted_halves_ms(&self, shape: CrtShape, count: usize) -> Option<f64> {
+        let class = self.crt_class(shape)?;
         self.devices.forecast(count.div_ceil(2), |device, share| {
-            let plan = class.plan(exponent_bits, share, device);
-            plan.map(|plan| plan.milliseconds)
+            class.plan(share, device).map(|plan| plan.milliseconds)
         })
     }
 }
@@ -248,10 +207,9 @@ impl Cuda {
 pub(crate) struct CrtBatch<'a, F> {
     cuda: &'a Cuda,
     class: CrtClass,
-    shape: CrtShape,
     runs: &'a [CrtRun<'a>],
-    /// Whether bases are blinded.
-    is_blinded: bool,
+    /// The public exponent of the keys, if bases are blinded.
+    blinded_by: Option<u64>,
     feed: Feeding<'a, F>,
     #[cfg(test)]
     tampering: Tampering<'a>,
@@ -266,8 +224,8 @@ pub(crate) struct Prepared {
     shape: CrtShape,
     window: Window,
     records: HeldRecords,
-    /// For each run of items with one key: the last item, and the index of the key's record in the
-    /// table.
+    /// For each run of items with one key: the end of the run, and the index of the key's record in
+    /// the table.
     key_indices: Vec<(usize, u32)>,
     /// The largest chunk that the host blinds, in items.
     blinded_by_host: usize,
@@ -279,13 +237,12 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
     type Error = F::Error;
 
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64> {
-        let plan = self.class.plan(self.shape.exponent_bits, count, device)?;
-        Some(plan.milliseconds)
+        self.class.plan(count, device).map(|plan| plan.milliseconds)
     }
 
     fn prepare(&self, call: &Call<'_>, count: usize) -> Result<(Prepared, ChunkLens), F::Error> {
         let (device, class) = (call.device, &self.class);
-        let plan = class.plan(self.shape.exponent_bits, count, &device.info);
+        let plan = class.plan(count, &device.info);
         let plan = plan.expect("a device with a share has a kernel");
         let table = call.table(class.records());
         let key_indices = self.key_indices(&table);
@@ -294,10 +251,7 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         // An instance of the kernel is half of an item.
         let resident = halves.resident_instances() / 2;
         let per_block = plan.entry.instances_per_block.div_ceil(2);
-        let part = match self.is_blinded {
-            true => PART_FOR_BLINDING_TOO,
-            false => PART_FOR_RECOMBINING,
-        };
+        let part = PART_FOR_SHORT[usize::from(self.blinded_by.is_some())];
         // If the items fit on the device at once, two halves need less host work at the start and
         // the end. For larger shares, full chunks make fewer threads wait for each other.
         let lens = match count > resident {
@@ -314,7 +268,7 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
             recombine: device.kernel(class.recombine)?,
             join: device.kernel(class.join)?,
             blind: device.kernel(class.blind)?,
-            shape: self.shape,
+            shape: class.shape,
             window: plan.window,
             records: table.hold(),
             key_indices,
@@ -330,23 +284,22 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         slot: &mut Slot,
         submitting: &Mutex<()>,
     ) -> Result<Self::Chunk, Stop<F::Error>> {
-        let operands = match self.is_blinded {
-            false => Operands::Same,
-            true if chunk.len() <= prepared.blinded_by_host => Operands::Given,
-            true => Operands::Blinded,
+        let operands = match self.blinded_by {
+            None => Operands::Same,
+            Some(_) if chunk.len() <= prepared.blinded_by_host => Operands::Given,
+            Some(public_exponent) => Operands::Blinded(public_exponent),
         };
         let work = prepared.work(chunk.len(), operands);
         #[cfg(test)]
-        if let Some(injection) = self.tampering.injection.cloned() {
-            let chunk = chunk.clone();
-            slot.inject(alloc::boxed::Box::new(move |point| {
-                injection(&chunk, point);
-            }));
-        }
+        self.tampering.inject(chunk, slot);
         let blinds = operands == Operands::Given;
         let _alone = lock(submitting);
         self.feed.submit(chunk, blinds, &work, slot, |input| {
-            self.write_key_indices(prepared, chunk, &work, input);
+            let [indices] = places(input, [work.indices]);
+            write_indices(prepared.indices_of(chunk), indices);
+            #[cfg(test)]
+            self.tampering
+                .change(places(input, [work.numbers[0], work.indices]));
         })
     }
 
@@ -367,23 +320,22 @@ impl<'a, F> CrtBatch<'a, F> {
     /// Makes a batch of the items of all `runs`. The class accepts the widths of their keys.
     pub(crate) fn new(
         cuda: &'a Cuda,
-        (class, shape): (CrtClass, CrtShape),
+        class: CrtClass,
         runs: &'a [CrtRun<'a>],
-        is_blinded: bool,
+        blinded_by: Option<u64>,
         feed: &'a F,
     ) -> Self {
         Self {
             cuda,
-            class,
-            shape,
-            runs,
-            is_blinded,
             feed: Feeding {
                 feed,
                 threads: cuda.host_pool(),
-                limbs: (shape.n_bits / Limb::BITS) as usize,
+                limbs: (class.shape.n_bits / Limb::BITS) as usize,
                 part: OPENED_AT_A_TIME,
             },
+            class,
+            runs,
+            blinded_by,
             #[cfg(test)]
             tampering: Tampering::default(),
         }
@@ -398,55 +350,35 @@ impl<'a, F> CrtBatch<'a, F> {
 
     /// The indices of the keys in the table. Keys without a record get one.
     fn key_indices(&self, table: &TableInUse<'_>) -> Result<Vec<(usize, u32)>, DriverError> {
-        let mut indices = Vec::with_capacity(self.runs.len());
         let mut end = 0;
-        for run in self.runs {
-            let write = |record: &mut [u64]| self.class.write_record(&run.key, record);
+        let index = |run: &CrtRun<'_>| {
             end += run.len;
-            indices.push((end, table.index_of(run.residence, write)?));
-        }
-        Ok(indices)
-    }
-
-    /// Writes the key indices of a chunk.
-    fn write_key_indices(
-        &self,
-        prepared: &Prepared,
-        chunk: &Range<usize>,
-        work: &Work,
-        input: &mut [u64],
-    ) {
-        let [indices] = places(input, [work.indices]);
-        let runs = &prepared.key_indices;
-        let mut runs = runs[runs.partition_point(|run| run.0 <= chunk.start)..]
-            .iter()
-            .peekable();
-        let index_of = |item| {
-            while runs.next_if(|run| run.0 <= item).is_some() {}
-            runs.peek().map_or(0, |run| run.1)
+            let index = table.index_of(run.residence, |record| run.write_record(record))?;
+            Ok((end, index))
         };
-        write_indices(chunk.clone().map(index_of), indices);
-        #[cfg(test)]
-        if let Some(change) = self.tampering.inputs {
-            change(places(input, [work.numbers[0], work.indices]));
-        }
+        self.runs.iter().map(index).collect()
     }
 }
 
 impl Prepared {
+    /// For each item of a chunk, the index of its key's record.
+    fn indices_of(&self, chunk: &Range<usize>) -> impl Iterator<Item = u32> {
+        let (runs, mut start) = (&self.key_indices, chunk.start);
+        let first = runs.partition_point(|run| run.0 <= start);
+        let each = runs[first..]
+            .iter()
+            .flat_map(move |&(end, index)| repeat_n(index, end - mem::replace(&mut start, end)));
+        each.take(chunk.len())
+    }
+
     /// Lays out a chunk of `count` items in memory, and makes its launches.
     fn work(&self, count: usize, operands: Operands) -> Work<'_> {
         self.check();
-        let (shape, window) = (self.shape, self.window);
-        let words = self.halves.entry.words();
+        let (shape, window, words) = (self.shape, self.window, self.halves.entry.words());
         let len = 2 * words * count;
-
         let mut work = Work::with_records(&self.records);
         let first = work.input(len);
-        let second = work.input(match operands {
-            Operands::Same => 0,
-            Operands::Given | Operands::Blinded => len,
-        });
+        let second = work.input(if operands == Operands::Same { 0 } else { len });
         work.numbers = [first, second];
         work.indices = work.input(count.div_ceil(2));
         let halves = work.intermediate(len);
@@ -457,102 +389,57 @@ impl Prepared {
             Operands::Same => (first, first),
             Operands::Given => (first, second),
             // Lanes past the end have places of their own.
-            Operands::Blinded => {
-                let per_block = self.blind.entry.instances_per_block;
-                let len = 2 * words * count.next_multiple_of(per_block);
+            Operands::Blinded(e) => {
+                assert!(e > 1 && e % 2 == 1, "the public exponent is none");
+                let len = 2 * words * count.next_multiple_of(self.blind.entry.instances_per_block);
                 (work.intermediate(len), work.intermediate(len))
             }
         };
-        let index = Argument::RecordIndices {
-            part: work.indices,
-            count,
-        };
 
-        let blind_arguments = || {
-            vec![
-                Argument::Words(factor),
-                Argument::Words(base),
-                Argument::Words(first),
-                Argument::Words(second),
-                Argument::Record(0),
-                index,
-                Argument::U64(shape.public_exponent - 1),
-                Argument::U32(count as u32),
-                Argument::U32(shape.n_bits),
-            ]
-        };
-        let halves_arguments = vec![
-            Argument::Words(halves),
-            Argument::Words(base),
-            Argument::Record(0),
-            index,
-            Argument::Words(scratch),
-            Argument::U32(count as u32),
-            Argument::U32(shape.exponent_bits),
-            Argument::U32(shape.prime_bits),
-            Argument::U32(window.bits()),
+        let [first, second, halves, h, product, scratch, base, factor] =
+            [first, second, halves, h, product, scratch, base, factor].map(Argument::Words);
+        let (keys, part) = (Argument::Record(0), work.indices);
+        let index = Argument::RecordIndices { part, count };
+        let [p_bits, n_bits] = [shape.prime_bits, shape.n_bits].map(Argument::U32);
+        let [items, exponent, window] =
+            [count as u32, shape.exponent_bits, window.bits()].map(Argument::U32);
+        let exponentiate = vec![
+            halves, base, keys, index, scratch, items, exponent, p_bits, window,
         ];
-        let recombine_arguments = vec![
-            Argument::Words(h),
-            Argument::Words(halves),
-            Argument::Record(0),
-            index,
-            Argument::U32(count as u32),
-            Argument::U32(shape.prime_bits),
-        ];
-        let join_arguments = vec![
-            Argument::Words(product),
-            Argument::Words(halves),
-            Argument::Words(h),
-            Argument::Words(factor),
-            Argument::Record(0),
-            index,
-            Argument::U32(count as u32),
-            Argument::U32(shape.n_bits),
-        ];
+        let recombine = vec![h, halves, keys, index, items, p_bits];
+        let join = vec![product, halves, h, factor, keys, index, items, n_bits];
         // SAFETY: these are the parameters of `rsa_BITS_blind`, `rsa_BITS_exp_tT`,
         // `rsa_BITS_garner` and `rsa_BITS_join`, checked above. Every part has the length that its
         // buffer must have.
         unsafe {
-            if operands == Operands::Blinded {
-                work.add_launch(&self.blind, count, blind_arguments());
+            if let Operands::Blinded(e) = operands {
+                let e = Argument::U64(e - 1);
+                let blind = vec![factor, base, first, second, keys, index, e, items, n_bits];
+                work.add_launch(&self.blind, count, blind);
             }
-            work.add_launch(&self.halves, 2 * count, halves_arguments);
-            work.add_launch(&self.recombine, count, recombine_arguments);
-            work.add_launch(&self.join, count, join_arguments);
+            work.add_launch(&self.halves, 2 * count, exponentiate);
+            work.add_launch(&self.recombine, count, recombine);
+            work.add_launch(&self.join, count, join);
         }
         work
     }
 
     /// Panics unless the kernels belong to one class and accept the numbers of the shape.
     fn check(&self) {
-        let shape = self.shape;
-        let kernels = [
-            (&self.halves, Operation::CrtHalves, shape.prime_bits),
-            (&self.recombine, Operation::CrtRecombine, shape.prime_bits),
-            (&self.join, Operation::CrtJoin, shape.n_bits),
-            (&self.blind, Operation::CrtBlind, shape.n_bits),
-        ];
-        for (kernel, operation, r2_bits) in kernels {
-            kernel.entry.check(&[operation], r2_bits);
+        let (shape, words) = (self.shape, self.halves.entry.words());
+        let (p, n) = ((shape.prime_bits, words), (shape.n_bits, 2 * words));
+        for (kernel, operation, (r2_bits, words)) in [
+            (&self.halves, Operation::CrtHalves, p),
+            (&self.recombine, Operation::CrtRecombine, p),
+            (&self.join, Operation::CrtJoin, n),
+            (&self.blind, Operation::CrtBlind, n),
+        ] {
+            let entry = kernel.entry;
+            entry.check(&[operation], r2_bits, shape.exponent_bits);
+            assert_eq!(entry.words(), words, "kernels of different classes");
         }
-        let [halves, recombine, join, blind] = kernels.map(|(kernel, ..)| kernel.entry);
-        assert!(
-            shape.exponent_bits <= halves.bits,
-            "the exponents are too long"
-        );
-        assert!(
-            shape.public_exponent > 1 && shape.public_exponent % 2 == 1,
-            "the public exponent is none"
-        );
-        let words = halves.words();
-        assert!(
-            words == recombine.words()
-                && 2 * words == join.words()
-                && 2 * words == blind.words()
-                && 11 * words == self.records.kind.words,
-            "kernels and records of different classes"
-        );
+        let size = RECORD_FACTORS * words;
+        assert_eq!(self.records.kind.words, size, "records of another class");
     }
 }
 

@@ -249,9 +249,9 @@ impl Entry {
         (self.min_r2_bits..=self.bits).contains(&r2_bits)
     }
 
-    /// Panics if this is a kernel for other operations, or if the Montgomery parameters are too
-    /// narrow: the kernel would not end, or would give a wrong result.
-    pub(crate) fn check(&self, operations: &[Operation], r2_bits: u32) {
+    /// Panics if this is a kernel for other operations, if the Montgomery parameters have another
+    /// width, or if exponents are too long: the kernel would not end, or would give a wrong result.
+    pub(crate) fn check(&self, operations: &[Operation], r2_bits: u32, exponent_bits: u32) {
         assert!(
             operations.contains(&self.operation),
             "a kernel for another operation"
@@ -260,6 +260,7 @@ impl Entry {
             self.takes_r2_bits(r2_bits),
             "Montgomery parameters of the wrong width"
         );
+        assert!(exponent_bits <= self.bits, "the exponents are too long");
     }
 }
 

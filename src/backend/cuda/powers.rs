@@ -85,11 +85,7 @@ impl Prepared {
     pub(super) fn work(&self, count: usize, moduli: usize) -> Work<'_> {
         let entry = self.kernel.entry;
         let operations = [Operation::ModExp, Operation::FixedEntries];
-        entry.check(&operations, self.r2_bits);
-        assert!(
-            self.exponent_bits <= entry.bits,
-            "the exponents are too long"
-        );
+        entry.check(&operations, self.r2_bits, self.exponent_bits);
         let mut work = Work::default();
         work.numbers = [(); 2].map(|()| work.input(count * entry.words()));
         work.indices = work.input(count.div_ceil(2));

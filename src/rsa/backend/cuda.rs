@@ -12,7 +12,7 @@ use crypto_bigint::Limb;
 
 use super::{HostEngine, Items, ModulusRef, PerThread, RsaBackend, SecretPowers};
 use crate::backend::Cuda;
-use crate::backend::cuda::crt::{CrtBatch, CrtClass, CrtKey, CrtRun, CrtShape};
+use crate::backend::cuda::crt::{CrtBatch, CrtClass, CrtRun, CrtShape};
 use crate::backend::cuda::family::Tuning;
 use crate::backend::cuda::feed::Feed;
 use crate::backend::cuda::runtime::pipeline::Destination;
@@ -69,7 +69,7 @@ impl Cuda {
     pub fn prepare_private_op(&self, key: &KeyHandle) -> Result<(), batch_modexp_core::Error> {
         let class = KeyClass::of(key.parts());
         match (crt_kernels(self, &class), class.prime) {
-            (Some((kernels, _)), _) => self.compile(kernels.entries().collect()),
+            (Some(kernels), _) => self.compile(kernels.entries().collect()),
             (None, Some(prime)) => self.prepare(prime.width),
             (None, None) => self.prepare(class.n_width),
         }
@@ -98,7 +98,8 @@ fn private_ops(
     if let Some(kernels) = crt_kernels(cuda, &batch.class) {
         let runs: Vec<_> = runs(batch.keys).map(crt_run).collect();
         let feed = ItemFeed::new(cuda, batch);
-        let crt_batch = CrtBatch::new(cuda, kernels, &runs, batch.is_blinded, &feed);
+        let blinded_by = batch.is_blinded.then(|| low_64_bits(batch.class.e));
+        let crt_batch = CrtBatch::new(cuda, kernels, &runs, blinded_by, &feed);
         let result = run(crt_batch, items.reborrow());
         if feed.has_fault.into_inner() {
             renew_records(&items);
@@ -112,36 +113,30 @@ fn private_ops(
     parts.try_for_each(|part| private_op::compute_items(cuda.engine().0, &exponentiate, part))
 }
 
-/// The kernels for keys that stay on the devices, and the shape of these keys. `None` for other
-/// keys.
-fn crt_kernels(cuda: &Cuda, class: &KeyClass<'_>) -> Option<(CrtClass, CrtShape)> {
+/// The kernels for keys that stay on the devices. `None` for other keys.
+fn crt_kernels(cuda: &Cuda, class: &KeyClass<'_>) -> Option<CrtClass> {
     let prime = class.prime?;
     if class.exponent().bits() > u64::BITS {
         return None;
     }
-    let shape = CrtShape {
+    cuda.crt_class(CrtShape {
         n_bits: class.n_width,
         prime_bits: prime.width,
         exponent_bits: prime.bits,
-        public_exponent: low_64_bits(class.e),
-    };
-    let kernels = cuda.crt_class(shape.n_bits, shape.prime_bits)?;
-    Some((kernels, shape))
+    })
 }
 
 fn crt_run<'a>(run: &[&'a KeyParts]) -> CrtRun<'a> {
     let (key, crt) = (run[0], run[0].crt());
     CrtRun {
         len: run.len(),
-        key: CrtKey {
-            p: crt.p(),
-            exponent_p: &crt.dp_less_1,
-            q: crt.q(),
-            exponent_q: &crt.dq_less_1,
-            qinv: &crt.qinv,
-            n: key.n(),
-        },
         residence: &key.private().on_devices,
+        p: crt.p(),
+        exponent_p: &crt.dp_less_1,
+        q: crt.q(),
+        exponent_q: &crt.dq_less_1,
+        qinv: &crt.qinv,
+        n: key.n(),
     }
 }
 

@@ -1,7 +1,20 @@
-//! Faults for the tests of callers.
+//! Shapes and faults for the tests of callers.
+
+use alloc::boxed::Box;
 
 use super::*;
 use crate::backend::cuda::runtime::slot::InjectionPoint;
+
+impl CrtShape {
+    /// Keys with exponents as long as their primes.
+    pub(crate) fn full(n_bits: u32, prime_bits: u32) -> Self {
+        Self {
+            n_bits,
+            prime_bits,
+            exponent_bits: prime_bits,
+        }
+    }
+}
 
 impl<F> CrtBatch<'_, F> {
     /// Like [`run`](Self::run), with changes to the batch on its way to a device.
@@ -38,6 +51,23 @@ pub(crate) struct Tampering<'a> {
     pub(crate) loses_first_device: bool,
     /// Changes the memory of each chunk on the device, between launches.
     pub(crate) injection: Option<&'a Injection>,
+}
+
+impl Tampering<'_> {
+    /// Has a slot change the memory of a chunk.
+    pub(super) fn inject(&self, chunk: &Range<usize>, slot: &mut Slot) {
+        if let Some(injection) = self.injection.cloned() {
+            let chunk = chunk.clone();
+            slot.inject(Box::new(move |point| injection(&chunk, point)));
+        }
+    }
+
+    /// Changes the inputs of a chunk.
+    pub(super) fn change(&self, inputs: [&mut [u64]; 2]) {
+        if let Some(change) = self.inputs {
+            change(inputs);
+        }
+    }
 }
 
 /// See [`Tampering::inputs`].

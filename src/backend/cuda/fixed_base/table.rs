@@ -190,12 +190,9 @@ impl Prepared {
             ptr::eq(entry, self.shape.entry) && self.records.kind == self.shape.record_kind(),
             "a kernel for another table"
         );
-        entry.check(&[Operation::FixedExp], entry.bits);
-        assert!(
-            self.exponent_bits <= self.shape.exponent_bits
-                && self.shape.exponent_bits <= entry.bits,
-            "the exponents are too long"
-        );
+        let longest = self.shape.exponent_bits;
+        entry.check(&[Operation::FixedExp], entry.bits, longest);
+        assert!(self.exponent_bits <= longest, "the exponents are too long");
         let mut work = Work::with_records(&self.records);
         let exponent = work.input(count * entry.words());
         let power = work.output(count * entry.words());

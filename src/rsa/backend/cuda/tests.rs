@@ -192,10 +192,8 @@ fn every_family_computes_halves() {
                 })
             };
             let prime_bits = key.bits().div_ceil(128) * 64;
-            if !cuda
-                .crt_class(2 * prime_bits, prime_bits)
-                .is_some_and(has_kernels)
-            {
+            let class = cuda.crt_class(CrtShape::full(2 * prime_bits, prime_bits));
+            if !class.is_some_and(has_kernels) {
                 continue;
             }
             let tampering = Tampering {
@@ -228,13 +226,13 @@ fn devices_without_crt_kernels_go_on() {
     let cuda = Cuda::open(&[found[0].clone(), weak], None).unwrap();
     let keys = &keys()[2..3];
     let expected = run(&Serial, keys, 3, false);
-    assert!(cuda.crt_class(2048, 1024).is_some());
+    assert!(cuda.crt_class(CrtShape::full(2048, 1024)).is_some());
     let losing = Tampering {
         loses_first_device: true,
         ..Tampering::default()
     };
     let lost_on_the_way = run(&Tampered(&cuda, losing), keys, 3, true);
-    assert!(cuda.lost().count() == 1 && cuda.crt_class(2048, 1024).is_none());
+    assert!(cuda.lost().count() == 1 && cuda.crt_class(CrtShape::full(2048, 1024)).is_none());
     let later = run(&cuda, keys, 3, true);
     for results in [lost_on_the_way, later] {
         for (result, expected) in results.iter().zip(&expected) {

@@ -6,8 +6,12 @@ use crypto_bigint::Odd;
 use crypto_bigint::modular::{BoxedMontyParams, MontyParams};
 
 fn class() -> CrtClass {
-    let mut classes = CrtClass::all();
-    classes.find(|class| class.bits == 1536).unwrap()
+    let mut classes = CrtClass::all(CrtShape {
+        n_bits: 1472,
+        prime_bits: 768,
+        exponent_bits: 736,
+    });
+    classes.find(|class| class.join.bits == 1536).unwrap()
 }
 
 fn prepared(class: &CrtClass) -> Prepared {
@@ -16,12 +20,7 @@ fn prepared(class: &CrtClass) -> Prepared {
         recombine: Kernel::imaginary(class.recombine),
         join: Kernel::imaginary(class.join),
         blind: Kernel::imaginary(class.blind),
-        shape: CrtShape {
-            n_bits: 1472,
-            prime_bits: 768,
-            exponent_bits: 736,
-            public_exponent: 65537,
-        },
+        shape: class.shape,
         window: Window::new(5).unwrap(),
         records: HeldRecords::none(class.records()),
         key_indices: Vec::new(),
@@ -108,7 +107,7 @@ fn arguments_of_given_operands() {
 fn arguments_of_blinded_launches() {
     let class = class();
     let prepared = prepared(&class);
-    let work = prepared.work(101, Operands::Blinded);
+    let work = prepared.work(101, Operands::Blinded(65537));
     let [blind, exp, garner, join] = work.launches() else {
         panic!("four launches");
     };
@@ -175,24 +174,39 @@ fn arguments_of_blinded_launches() {
 #[test]
 fn arguments_out_of_range_are_refused() {
     let class = class();
-    let refuses_count = |count: usize, change: fn(&mut Prepared)| {
+    let refuses_work = |count, operands, change: fn(&mut Prepared)| {
         let mut prepared = prepared(&class);
         change(&mut prepared);
-        let call = core::panic::AssertUnwindSafe(|| prepared.work(count, Operands::Same).indices);
+        let call = core::panic::AssertUnwindSafe(|| prepared.work(count, operands).indices);
         std::panic::catch_unwind(call).is_err()
     };
-    assert!(!refuses_count(101, |_| ()));
-    assert!(refuses_count(0, |_| ()));
-    let refuses = |change| refuses_count(101, change);
+    assert!(!refuses_work(101, Operands::Same, |_| ()));
+    assert!(refuses_work(0, Operands::Same, |_| ()));
+    assert!(!refuses_work(101, Operands::Blinded(3), |_| ()));
+    assert!(refuses_work(101, Operands::Blinded(1), |_| ()));
+    assert!(refuses_work(101, Operands::Blinded(4), |_| ()));
+    let refuses = |change| refuses_work(101, Operands::Same, change);
     assert!(refuses(|prepared| prepared.shape.n_bits = 704));
     assert!(refuses(|prepared| prepared.shape.prime_bits = 384));
     assert!(refuses(|prepared| prepared.shape.prime_bits = 832));
     assert!(refuses(|prepared| prepared.shape.exponent_bits = 769));
-    assert!(refuses(|prepared| prepared.shape.public_exponent = 1));
-    assert!(refuses(|prepared| prepared.shape.public_exponent = 4));
     assert!(refuses(|prepared| prepared.blind = prepared.join.clone()));
     assert!(refuses(|prepared| prepared.join = prepared.blind.clone()));
     assert!(refuses(|prepared| prepared.records.kind.words -= 1));
+}
+
+/// Each item has the index of the run that it lies in.
+#[test]
+fn indices_of_the_keys_of_a_chunk() {
+    let mut prepared = prepared(&class());
+    prepared.key_indices = vec![(3, 7), (4, 2), (9, 7), (10, 5)];
+    let all = [7, 7, 7, 2, 7, 7, 7, 7, 7, 5];
+    for start in 0..10 {
+        for end in start..=10 {
+            let indices: Vec<_> = prepared.indices_of(&(start..end)).collect();
+            assert_eq!(indices, all[start..end]);
+        }
+    }
 }
 
 /// p, its constant and exponent, q, its constant and exponent, qInv, n, its constant; zeros above.
@@ -203,7 +217,10 @@ fn records_of_moduli() {
     let params = |value: u64| BoxedMontyParams::new(Odd::new(number(value)).unwrap());
     let (p, q, n) = (params(11), params(13), params(143));
     let (exponents, qinv) = ([3, 5].map(number), number(6));
-    let modulus = CrtKey {
+    let residence = Residence::default();
+    let run = CrtRun {
+        len: 1,
+        residence: &residence,
         p: ModulusRef::of(p.as_ref()),
         exponent_p: &exponents[0],
         q: ModulusRef::of(q.as_ref()),
@@ -214,7 +231,7 @@ fn records_of_moduli() {
     let words = class.records().words;
     assert_eq!(words, 11 * 12);
     let mut record = vec![u64::MAX; words];
-    class.write_record(&modulus, &mut record);
+    run.write_record(&mut record);
     let r2 = |params: &MontyParams<BoxedUint>| params.r2().as_words()[0];
     let parts = [11, r2(p.as_ref()), 3, 13, r2(q.as_ref()), 5, 6];
     for (place, part) in record.chunks(12).zip(parts) {

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::*;
 #[cfg(feature = "rsa")]
-use crate::backend::cuda::crt::CrtClass;
+use crate::backend::cuda::crt::{CrtClass, CrtShape};
 use crate::backend::cuda::runtime::probe::{BlockTimes, Costs};
 
 fn planned(bits: u32, count: usize, device: &DeviceInfo) -> Option<Plan> {
@@ -151,10 +151,10 @@ fn forecasts_follow_the_work() {
 fn the_kernel_for_halves_follows_the_count() {
     let hopper = DeviceInfo::imaginary(100, 227 << 10);
     let device = hopper.clone().with_compute_capability((7, 0));
-    let class = CrtClass::narrowest(2048, 1024).unwrap();
-    assert_eq!(class.bits, 2048);
+    let class = CrtClass::narrowest(CrtShape::full(2048, 1024)).unwrap();
+    assert_eq!(class.join.bits, 2048);
     let halves = |count, device: &DeviceInfo| {
-        let plan = class.plan(1024, count, device)?;
+        let plan = class.plan(count, device)?;
         Some(plan.entry.function)
     };
     assert_eq!(halves(1, &device), Some("rsa_2048_exp_t4"));
@@ -165,12 +165,12 @@ fn the_kernel_for_halves_follows_the_count() {
     // The check needs more shared memory than this chip has.
     assert_eq!(halves(1, &DeviceInfo::imaginary(100, 64 << 10)), None);
     // Tensor cores accept full widths only.
-    let narrow = CrtClass::narrowest(1984, 960).unwrap();
+    let narrow = CrtClass::narrowest(CrtShape::full(1984, 960)).unwrap();
     assert_eq!(narrow.halves.len(), 2);
     // Unequal factors, and moduli without a class.
-    let unequal = CrtClass::narrowest(2048, 1088);
-    assert!(unequal.is_none_or(|class| class.bits > 2048));
-    assert!(CrtClass::narrowest(8192, 4096).is_none());
+    let unequal = CrtClass::narrowest(CrtShape::full(2048, 1088));
+    assert!(unequal.is_none_or(|class| class.join.bits > 2048));
+    assert!(CrtClass::narrowest(CrtShape::full(8192, 4096)).is_none());
 }
 
 /// A device on which kernels take `times`, in nanoseconds: a block alone, and one of many.
@@ -306,7 +306,7 @@ fn what_was_not_measured_is_foretold() {
 #[test]
 fn measured_times_decide_among_halves() {
     let device = DeviceInfo::imaginary(132, 227 << 10);
-    let class = CrtClass::narrowest(2048, 1024).unwrap();
+    let class = CrtClass::narrowest(CrtShape::full(2048, 1024)).unwrap();
     for fastest in ["dpf", "rns", "rns_mma"] {
         let device = measured(&device, |entry| {
             Some(match entry.key.family == fastest {
@@ -315,7 +315,7 @@ fn measured_times_decide_among_halves() {
             })
         });
         for count in [1, 1_000_000] {
-            let plan = class.plan(1024, count, &device).unwrap();
+            let plan = class.plan(count, &device).unwrap();
             assert_eq!(plan.entry.key.family, fastest);
         }
     }
