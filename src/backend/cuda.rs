@@ -115,7 +115,7 @@ pub struct LostDevice {
 
 impl Cuda {
     /// The widest modulus that runs on a device, in bits.
-    pub const MAX_BITS: u32 = family::MAX_BITS;
+    pub const MAX_BITS: u32 = 8192;
 
     /// The devices that this backend can use, or the reason why there are none. Never panics, and
     /// does not need an installed driver.

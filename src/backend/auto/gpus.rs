@@ -8,7 +8,7 @@ use batch_modexp_core::{Error, Unavailable};
 
 use super::{AS_ASKED, Auto, Both, Chosen, count_of, name_of};
 use crate::backend::Cuda;
-use crate::backend::cuda::{Calibration, CalibrationFault, DeviceInfo, LostDevice, family};
+use crate::backend::cuda::{Calibration, CalibrationFault, DeviceInfo, LostDevice};
 
 impl Auto {
     /// Uses the GPUs with these numbers, as in [`DeviceInfo::ordinal`], and `threads` threads on
@@ -90,7 +90,7 @@ pub(super) fn fast_ones(threads: Option<NonZeroUsize>) -> Result<Result<Cuda, St
         Err(Unavailable::NoDriver) => return Ok(Err("no NVIDIA driver".into())),
         Err(reason) => return Ok(Err(reason.to_string())),
     };
-    let fast = devices.iter().filter(|device| family::is_fast(device));
+    let fast = devices.iter().filter(|device| device.is_fast());
     let fast: Vec<_> = fast.map(DeviceInfo::ordinal).collect();
     if fast.is_empty() {
         return Ok(Err("all have slow double precision".into()));

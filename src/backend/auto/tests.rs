@@ -1,7 +1,7 @@
 //! Tests of the parent module.
 
 use super::*;
-use crate::backend::cuda::family;
+use crate::backend::cuda::DeviceInfo;
 use batch_modexp_core::Unavailable;
 use crypto_bigint::{Odd, U512, modular::MontyParams};
 
@@ -25,7 +25,7 @@ fn gpus_are_taken_only_when_allowed() {
     let allowed = Auto::with_gpus().unwrap();
     assert_eq!(
         matches!(allowed.chosen, Chosen::Both(_)),
-        devices.iter().any(family::is_fast)
+        devices.iter().any(DeviceInfo::is_fast)
     );
     if let Err(Unavailable::NoDriver) = Cuda::probe() {
         let says = "no GPU (no NVIDIA driver); the fastest on this processor, ";

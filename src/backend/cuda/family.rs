@@ -20,7 +20,7 @@ use super::runtime::probe::{BlockTimes, DeviceInfo, KernelKey};
 /// A family of kernels with one kind of arithmetic. `entry` is always one of the family's own.
 ///
 /// Parameters and records of exponentiations are the same in all families.
-pub(crate) trait Family: fmt::Debug + Sync {
+pub(crate) trait Family: Sync {
     /// Whether a device has the instructions of a kernel.
     fn has_instructions(&self, _entry: &Entry, _device: &DeviceInfo) -> bool {
         true
@@ -63,10 +63,9 @@ pub(crate) trait Family: fmt::Debug + Sync {
     fn best_window(&self, exponent_bits: u32) -> Window {
         let windows = Window::MIN_BITS..=self.widest_window(exponent_bits);
         let cost = |window: &Window| self.cost(*window, exponent_bits);
-        windows
-            .filter_map(Window::new)
-            .min_by(|a, b| cost(a).total_cmp(&cost(b)))
-            .expect("there are windows")
+        let windows = windows.filter_map(Window::new);
+        let best = windows.min_by(|a, b| cost(a).total_cmp(&cost(b)));
+        best.expect("there are windows")
     }
 
     /// The least number of powers in a window table. Other numbers share its memory.
@@ -97,14 +96,12 @@ pub(crate) enum Operation {
     CrtRecombine,
     /// The power modulo n, from the result of the recombination.
     CrtJoin,
-    /// The product of a number and a public power of another, modulo n, for blinding and
-    /// unblinding.
+    /// The factor and the base for a number and a random one, modulo n: blinding.
     CrtBlind,
 }
 
 impl Operation {
-    /// Whether launches take little time. They go before the queued launches of other chunks, and
-    /// would otherwise wait for long ones.
+    /// Whether launches take little time, and go before the queued launches of other chunks.
     pub(crate) fn is_short(self) -> bool {
         matches!(self, Self::CrtRecombine | Self::CrtJoin | Self::CrtBlind)
     }
@@ -113,7 +110,6 @@ impl Operation {
 /// A kernel, with the properties that its family needs.
 ///
 /// Callers see kernels that compute modular exponentiations of a class of widths.
-#[derive(Debug)]
 pub struct Entry {
     pub(crate) family: &'static dyn Family,
     pub(crate) operation: Operation,
@@ -208,9 +204,8 @@ impl Entry {
             Some(times) => (times.alone_ns, times.shared_ns, 1.0),
             None => {
                 let clock = f64::from(device.clock_khz.max(1)) / REFERENCE_CLOCK_KHZ;
-                let shared_ns = family.shared_ns(self, device);
                 let scale = family.slowdown(device) / clock;
-                (self.times.alone_ns, shared_ns, scale)
+                (self.times.alone_ns, family.shared_ns(self, device), scale)
             }
         };
         let per_multiprocessor = count.div_ceil(device.multiprocessors().max(1) as usize);
@@ -252,15 +247,15 @@ impl Entry {
     /// Panics if this is a kernel for other operations, if the Montgomery parameters have another
     /// width, or if exponents are too long: the kernel would not end, or would give a wrong result.
     pub(crate) fn check(&self, operations: &[Operation], r2_bits: u32, exponent_bits: u32) {
-        assert!(
-            operations.contains(&self.operation),
-            "a kernel for another operation"
-        );
-        assert!(
-            self.takes_r2_bits(r2_bits),
-            "Montgomery parameters of the wrong width"
-        );
+        assert!(operations.contains(&self.operation), "another operation");
+        assert!(self.takes_r2_bits(r2_bits), "another width of R^2");
         assert!(exponent_bits <= self.bits, "the exponents are too long");
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.family(), self.name())
     }
 }
 
@@ -280,14 +275,6 @@ impl CompressedPtx {
         let text = decompress_to_vec_with_limit(self.deflated, self.text_bytes).ok();
         text.and_then(|text| CString::new(text).ok())
             .unwrap_or_else(|| unreachable!("the build script deflated a text"))
-    }
-}
-
-impl fmt::Debug for CompressedPtx {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CompressedPtx")
-            .field("text_bytes", &self.text_bytes)
-            .finish_non_exhaustive()
     }
 }
 
@@ -332,9 +319,6 @@ pub fn widths() -> Vec<u32> {
     widths.into_iter().collect()
 }
 
-/// The widest modulus of any kernel, in bits.
-pub(crate) const MAX_BITS: u32 = 8192;
-
 /// Choices for [`Cuda::batch_mod_exp_tuned`](super::Cuda::batch_mod_exp_tuned). The default leaves
 /// all of them to the backend.
 #[derive(Clone, Copy, Debug, Default)]
@@ -359,17 +343,8 @@ pub fn fastest_entry_point(
     exponent_bits: u32,
     count: usize,
 ) -> Option<&'static Entry> {
-    let tuning = Tuning::default();
-    let plan = Plan::new(bits, exponent_bits, count, device, tuning)?;
-    Some(plan.entry)
-}
-
-/// Whether a device is faster than a processor with many cores.
-///
-/// Chips for data centers have half as many double-precision units as single-precision ones. Others
-/// have 1/32 or fewer. They have not been measured; callers can name them.
-pub(crate) fn is_fast(device: &DeviceInfo) -> bool {
-    device.single_to_double() <= 4
+    let plan = Plan::new(bits, exponent_bits, count, device, Tuning::default());
+    plan.map(|plan| plan.entry)
 }
 
 /// The kernel and window for exponentiations.
@@ -391,11 +366,7 @@ impl Plan {
         device: &DeviceInfo,
         tuning: Tuning,
     ) -> Option<Self> {
-        let asked = |entry: &&Entry| {
-            tuning
-                .entry_point
-                .is_some_and(|point| ptr::eq(point, *entry))
-        };
+        let asked = |entry: &&Entry| tuning.entry_point.is_some_and(|it| ptr::eq(it, *entry));
         // Computing wider Montgomery parameters costs the host more than such a kernel saves.
         let direct = |entry: &&Entry| entry.r2_bits(bits) == bits;
         let plan = Self::fastest(serving(bits).filter(asked), exponent_bits, count, device)

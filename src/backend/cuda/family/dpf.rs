@@ -3,7 +3,6 @@
 use super::{BlockTimes, CompressedPtx, DeviceInfo, Entry, Family, KernelKey, Operation};
 
 /// The DPF family. `kernels/README.md` lists the parameters of its kernels.
-#[derive(Debug)]
 pub(crate) struct Dpf;
 
 impl Family for Dpf {

@@ -3,7 +3,6 @@
 use super::{BlockTimes, CompressedPtx, DeviceInfo, Entry, Family, KernelKey, Operation};
 
 /// The family with 32-bit integers. `kernels/README.md` lists the parameters of its kernels.
-#[derive(Debug)]
 pub(crate) struct Int;
 
 /// All chips since sm_70 multiply equally many 32-bit integers for each clock and multiprocessor

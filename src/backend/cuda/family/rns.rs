@@ -6,7 +6,6 @@ use batch_modexp_core::window::Window;
 use super::{BlockTimes, CompressedPtx, DeviceInfo, Entry, Family, KernelKey, Operation};
 
 /// An RNS family. `kernels/README.md` lists the parameters of its kernels.
-#[derive(Debug)]
 pub(crate) struct Rns {
     /// Whether the kernels use `mma.sync` for bytes, which chips since sm_80 have. Otherwise they
     /// are code for sm_90a, which runs on no other chip.

@@ -6,6 +6,7 @@ mod choice;
 #[cfg(feature = "rsa")]
 use super::super::crt::{CrtClass, CrtShape};
 use super::*;
+use crate::backend::Cuda;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
@@ -137,6 +138,13 @@ fn classes_take_the_widths_that_their_kernels_take() {
 }
 
 #[test]
+fn entries_are_shown_by_family_and_name() {
+    let mut entries = serving(1024).filter(|entry| entry.family() == "dpf");
+    let shown = entries.any(|entry| std::format!("{entry:?}") == "dpf/modexp_1024_t4");
+    assert!(shown);
+}
+
+#[test]
 fn widths_round_up_to_a_class() {
     let class = |bits| serving(bits).map(|entry| entry.bits).next();
     assert_eq!(class(64), Some(512));
@@ -147,8 +155,8 @@ fn widths_round_up_to_a_class() {
     assert_eq!(class(6144), Some(6144));
     assert_eq!(class(6145), Some(8192));
     assert_eq!(class(8193), None);
-    assert_eq!(MAX_BITS, 8192);
-    assert_eq!(widths().last(), Some(&MAX_BITS));
+    assert_eq!(Cuda::MAX_BITS, 8192);
+    assert_eq!(widths().last(), Some(&Cuda::MAX_BITS));
 }
 
 /// Montgomery parameters of every width above the narrowest class's minimum can be used directly.

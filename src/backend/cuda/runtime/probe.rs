@@ -79,6 +79,14 @@ impl DeviceInfo {
     pub fn single_to_double(&self) -> u32 {
         self.single_to_double
     }
+
+    /// Whether the device is faster than a processor with many cores.
+    ///
+    /// Chips for data centers have half as many double-precision units as single-precision ones.
+    /// Others have 1/32 or fewer. They have not been measured; callers can name them.
+    pub(crate) fn is_fast(&self) -> bool {
+        self.single_to_double <= 4
+    }
 }
 
 impl fmt::Display for DeviceInfo {

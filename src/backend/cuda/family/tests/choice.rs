@@ -117,9 +117,9 @@ fn a_tuned_entry_point_must_serve_the_width() {
 /// Chips for games have few double-precision units.
 #[test]
 fn chips_are_told_apart() {
-    assert!(is_fast(&DeviceInfo::imaginary(100, 227 << 10)));
+    assert!(DeviceInfo::imaginary(100, 227 << 10).is_fast());
     let game = DeviceInfo::imaginary(100, 100 << 10).with_compute_capability((8, 9));
-    assert!(!is_fast(&game.with_few_doubles()));
+    assert!(!game.with_few_doubles().is_fast());
 }
 
 /// Estimates grow for kernels made for few instances, for more instances, and with fewer
