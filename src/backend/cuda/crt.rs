@@ -11,8 +11,6 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::iter::repeat_n;
-use core::mem;
 use core::ops::Range;
 use std::sync::Mutex;
 
@@ -34,8 +32,8 @@ use super::runtime::probe::DeviceInfo;
 use super::runtime::records::{HeldRecords, RecordKind, Residence, TableInUse};
 use super::runtime::slot::Slot;
 
-/// Consecutive items of one key, and the numbers in its record: `n = p q`, the exponents for p and q,
-/// and `q^-1 mod p`. All except n are secret.
+/// Consecutive items of one key, and the numbers in its record: `n = p q`, the exponents for p and
+/// q, and `q^-1 mod p`. All except n are secret.
 pub(crate) struct CrtRun<'a> {
     pub(crate) len: usize,
     /// The records of the key on the devices.
@@ -363,12 +361,12 @@ impl<'a, F> CrtBatch<'a, F> {
 impl Prepared {
     /// For each item of a chunk, the index of its key's record.
     fn indices_of(&self, chunk: &Range<usize>) -> impl Iterator<Item = u32> {
-        let (runs, mut start) = (&self.key_indices, chunk.start);
-        let first = runs.partition_point(|run| run.0 <= start);
-        let each = runs[first..]
-            .iter()
-            .flat_map(move |&(end, index)| repeat_n(index, end - mem::replace(&mut start, end)));
-        each.take(chunk.len())
+        let first = self.key_indices.partition_point(|run| run.0 <= chunk.start);
+        let mut runs = self.key_indices[first..].iter().peekable();
+        chunk.clone().map(move |item| {
+            while runs.next_if(|run| run.0 <= item).is_some() {}
+            runs.peek().map_or(0, |run| run.1)
+        })
     }
 
     /// Lays out a chunk of `count` items in memory, and makes its launches.

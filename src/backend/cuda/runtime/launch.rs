@@ -1,5 +1,5 @@
-//! The work of a chunk: its words in the buffers of a slot, and the launches of kernels that compute
-//! with them.
+//! Kernels, and the work of a chunk: its words in the buffers of a slot, and the launches that
+//! compute with them.
 #![allow(unsafe_code)]
 
 use alloc::ffi::CString;
