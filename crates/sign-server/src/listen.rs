@@ -1,6 +1,6 @@
 //! Listening on an address or a Unix socket.
 
-use std::fs::{Metadata, Permissions, symlink_metadata};
+use std::fs::{File, Metadata, OpenOptions, Permissions, TryLockError, symlink_metadata};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -34,6 +34,7 @@ impl Listener {
         match listen {
             Listen::Tcp(address) => TcpListener::bind(address).await.map(Self::Tcp),
             Listen::Unix(path) => {
+                let _lock = lock(path)?;
                 remove_stale(path).await?;
                 // main() has set the umask, so no other user can connect before the permissions are
                 // set.
@@ -70,6 +71,22 @@ impl Listener {
             Self::Tcp(listener) => Ok(listener.local_addr()?.to_string()),
             Self::Unix(file, _) => Ok(format!("unix:{}", file.path.display())),
         }
+    }
+}
+
+/// Locks the file beside the socket at `path` that holds other servers off while this one takes the
+/// path over. The file stays: if it were removed, two servers could lock two files of its name.
+fn lock(path: &Path) -> io::Result<File> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let file = OpenOptions::new().append(true).create(true).open(&name)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(io::Error::new(
+            ErrorKind::AddrInUse,
+            "another server is about to listen on that socket",
+        )),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 

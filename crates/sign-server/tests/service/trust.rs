@@ -1,5 +1,6 @@
 //! Tests of which clients are admitted, and which files are accepted as keys.
 
+use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -114,10 +115,19 @@ fn unix_sockets() {
     let words = failure(keys.path(), &["--listen", &address]);
     assert!(words.contains("another server"), "{words}");
     assert_eq!(sign(&server).0, 200);
-    // A killed server leaves its socket behind.
+    // A killed server leaves its socket behind, which two servers may want to replace.
     server.signal("KILL");
     drop(server);
     assert!(path.exists());
+    let lock = File::options()
+        .append(true)
+        .open(directory.path().join("socket.lock"));
+    let lock = lock.unwrap();
+    lock.lock().unwrap();
+    let words = failure(keys.path(), &["--listen", &address]);
+    assert!(words.contains("another server is about to"), "{words}");
+    assert!(path.exists());
+    drop(lock);
     let server = Server::listen(&address, &["--socket-mode", "660"]);
     assert_eq!(mode(), 0o660);
     assert_eq!(sign(&server).0, 200);
