@@ -9,138 +9,159 @@ use core::arch::naked_asm;
 
 use super::montgomery::Tile;
 
+/// The name of a macro of the assembler. With link-time optimization, all assembly of a program is
+/// one file, and its macros share one space of names.
+macro_rules! assembler_name {
+    ($name:ident) => {
+        concat!("batch_modexp_adx_", stringify!($name))
+    };
+}
+
+/// Lines of assembly. A name before the text calls one of the macros below.
+macro_rules! lines {
+    ($($($name:ident)? $($text:literal)?,)*) => {
+        concat!($($(assembler_name!($name), " ",)? $($text,)? "\n",)*)
+    };
+}
+
+macro_rules! define {
+    ($($name:ident $parameters:literal [$($lines:tt)*])*) => {
+        concat!($(
+            ".macro ", assembler_name!($name), " ", $parameters, "\n",
+            lines!($($lines)*),
+            ".endm\n",
+        )*)
+    };
+}
+
+macro_rules! remove {
+    ($($name:ident $parameters:literal [$($lines:tt)*])*) => {
+        concat!($(".purgem ", assembler_name!($name), "\n",)*)
+    };
+}
+
 /// A function in assembly, with the macros below. They are removed at its end: other functions may
 /// be in the same file.
 macro_rules! assembly {
-    ([$($line:literal,)*] $($operand:tt)*) => {
-        naked_asm!(
-            macros!(),
-            $($line,)*
-            ".irp name, product, last_product, row, rows, rows_of_reduction, add_next_tile, add_word
-            .purgem \\name
-            .endr
-            .irp name, load_sum, enter_kernel, next_tile
-            .purgem \\name
-            .endr",
-            $($operand)*
-        )
+    ([$($lines:tt)*] $($operand:tt)*) => {
+        naked_asm!(macros!(define), lines!($($lines)*), macros!(remove), $($operand)*)
     };
 }
 
 macro_rules! macros {
-    () => {
-        concat!(
+    ($use:ident) => {
+        $use! {
             // Adds RDX times the word at RSI plus `at` to `low`, and its high half to `above`, by
             // way of `high`. Adding the high half first makes rows 6 % faster on an Intel Xeon and
             // 1 % slower on a Zen 4.
-            ".macro product at, low, above, high
-            mulx \\high, rbx, [rsi + \\at]
-            adox \\above, \\high
-            adcx \\low, rbx
-            .endm\n",
+            product "at, low, above, high" [
+                "mulx \\high, rbx, [rsi + \\at]",
+                "adox \\above, \\high",
+                "adcx \\low, rbx",
+            ]
             // The last product of a row. Its high half and the carries form a new word of the sum,
             // `top`.
-            ".macro last_product low, top
-            mulx \\top, rbx, [rsi + 56]
-            adcx \\low, rbx
-            adox \\top, [rsp + 16]
-            adcx \\top, [rsp + 16]
-            .endm\n",
+            last_product "low, top" [
+                "mulx \\top, rbx, [rsi + 56]",
+                "adcx \\low, rbx",
+                "adox \\top, [rsp + 16]",
+                "adcx \\top, [rsp + 16]",
+            ]
             // Adds RDX times a tile to a sum of eight words, which becomes nine words long. The
             // first instruction clears both carries.
-            ".macro row r0, r1, r2, r3, r4, r5, r6, r7, top
-            xor ebx, ebx
-            product 0, \\r0, \\r1, \\top
-            product 8, \\r1, \\r2, \\top
-            product 16, \\r2, \\r3, \\top
-            product 24, \\r3, \\r4, \\top
-            product 32, \\r4, \\r5, \\top
-            product 40, \\r5, \\r6, \\top
-            product 48, \\r6, \\r7, \\top
-            last_product \\r7, \\top
-            .endm\n",
+            row "r0, r1, r2, r3, r4, r5, r6, r7, top" [
+                "xor ebx, ebx",
+                product "0, \\r0, \\r1, \\top",
+                product "8, \\r1, \\r2, \\top",
+                product "16, \\r2, \\r3, \\top",
+                product "24, \\r3, \\r4, \\top",
+                product "32, \\r4, \\r5, \\top",
+                product "40, \\r5, \\r6, \\top",
+                product "48, \\r6, \\r7, \\top",
+                last_product "\\r7, \\top",
+            ]
             // The rows for the words from RCX plus `at` to the end of a tile. Each completes the
             // lowest word of the sum.
-            ".macro rows at, r0, r1, r2, r3, r4, r5, r6, r7, top
-            mov rdx, [rcx + \\at]
-            row \\r0, \\r1, \\r2, \\r3, \\r4, \\r5, \\r6, \\r7, \\top
-            mov [rdi + \\at], \\r0
-            .if \\at < 56
-            rows \\at+8, \\r1, \\r2, \\r3, \\r4, \\r5, \\r6, \\r7, \\top, \\r0
-            .endif
-            .endm\n",
+            rows "at, r0, r1, r2, r3, r4, r5, r6, r7, top" [
+                "mov rdx, [rcx + \\at]",
+                row "\\r0, \\r1, \\r2, \\r3, \\r4, \\r5, \\r6, \\r7, \\top",
+                "mov [rdi + \\at], \\r0",
+                ".if \\at < 56",
+                rows "\\at+8, \\r1, \\r2, \\r3, \\r4, \\r5, \\r6, \\r7, \\top, \\r0",
+                ".endif",
+            ]
             // The rows for the quotient words that clear the words of the sum from number `at / 8`
             // on.
             //
             // The quotient words go to RCX plus `at` and after it. The low word of `neg_inv` is in
             // RBP, its high word on the stack. Uses RDI. Two quotient words come from two sum words
             // at once, so that only every other row waits for the one before it.
-            ".macro rows_of_reduction at, r0, r1, r2, r3, r4, r5, r6, r7, top
-            mov rdx, \\r0
-            mulx rbx, \\top, rbp
-            imul rdx, [rsp + 24]
-            mov rdi, \\r1
-            imul rdi, rbp
-            mov [rcx + \\at], \\top
-            add rbx, rdx
-            add rdi, rbx
-            mov rdx, \\top
-            mov [rcx + \\at+8], rdi
-            row \\r0, \\r1, \\r2, \\r3, \\r4, \\r5, \\r6, \\r7, \\top
-            mov rdx, rdi
-            row \\r1, \\r2, \\r3, \\r4, \\r5, \\r6, \\r7, \\top, \\r0
-            .if \\at < 48
-            rows_of_reduction \\at+16, \\r2, \\r3, \\r4, \\r5, \\r6, \\r7, \\top, \\r0, \\r1
-            .endif
-            .endm\n",
+            rows_of_reduction "at, r0, r1, r2, r3, r4, r5, r6, r7, top" [
+                "mov rdx, \\r0",
+                "mulx rbx, \\top, rbp",
+                "imul rdx, [rsp + 24]",
+                "mov rdi, \\r1",
+                "imul rdi, rbp",
+                "mov [rcx + \\at], \\top",
+                "add rbx, rdx",
+                "add rdi, rbx",
+                "mov rdx, \\top",
+                "mov [rcx + \\at+8], rdi",
+                row "\\r0, \\r1, \\r2, \\r3, \\r4, \\r5, \\r6, \\r7, \\top",
+                "mov rdx, rdi",
+                row "\\r1, \\r2, \\r3, \\r4, \\r5, \\r6, \\r7, \\top, \\r0",
+                ".if \\at < 48",
+                rows_of_reduction "\\at+16, \\r2, \\r3, \\r4, \\r5, \\r6, \\r7, \\top, \\r0, \\r1",
+                ".endif",
+            ]
             // Adds the tile at RDI plus 64 and the carry RBP, 0 or 1, to the sum as eight rows leave
             // it. RBP is then the carry out, 0 or 1. The first instruction sets the carry flag.
-            ".macro add_next_tile
-            neg rbp
-            adc rax, [rdi + 64]
-            adc r8, [rdi + 72]
-            adc r9, [rdi + 80]
-            adc r10, [rdi + 88]
-            adc r11, [rdi + 96]
-            adc r12, [rdi + 104]
-            adc r13, [rdi + 112]
-            adc r14, [rdi + 120]
-            mov ebp, 0
-            adc ebp, ebp
-            .endm\n",
+            add_next_tile "" [
+                "neg rbp",
+                "adc rax, [rdi + 64]",
+                "adc r8, [rdi + 72]",
+                "adc r9, [rdi + 80]",
+                "adc r10, [rdi + 88]",
+                "adc r11, [rdi + 96]",
+                "adc r12, [rdi + 104]",
+                "adc r13, [rdi + 112]",
+                "adc r14, [rdi + 120]",
+                "mov ebp, 0",
+                "adc ebp, ebp",
+            ]
             // Adds the word at RDI plus `at` and `carry` to `word`, in both carry chains.
-            ".macro add_word at, word, carry
-            adcx \\word, [rdi + \\at]
-            adox \\word, \\carry
-            .endm\n",
+            add_word "at, word, carry" [
+                "adcx \\word, [rdi + \\at]",
+                "adox \\word, \\carry",
+            ]
             // Loads the eight words at RDI into the registers of the sum.
-            ".macro load_sum
-            mov r8, [rdi]
-            mov r9, [rdi + 8]
-            mov r10, [rdi + 16]
-            mov r11, [rdi + 24]
-            mov r12, [rdi + 32]
-            mov r13, [rdi + 40]
-            mov r14, [rdi + 48]
-            mov r15, [rdi + 56]
-            .endm\n",
+            load_sum "" [
+                "mov r8, [rdi]",
+                "mov r9, [rdi + 8]",
+                "mov r10, [rdi + 16]",
+                "mov r11, [rdi + 24]",
+                "mov r12, [rdi + 32]",
+                "mov r13, [rdi + 40]",
+                "mov r14, [rdi + 48]",
+                "mov r15, [rdi + 56]",
+            ]
             // Saves the caller's registers, then pushes the parameters of the kernel.
             //
             // From the top, the stack then has the number of tiles `count`, `carry`, a zero,
             // `high`, and `kind`. The last one tells what to add to the products: 0 nothing, 1 a
             // sum, 2 a sum and `carry`.
-            ".macro enter_kernel kind, high, carry, count
-            .irp value, rbx, rbp, r12, r13, r14, r15, \\kind, \\high, 0, \\carry, \\count
-            push \\value
-            .endr
-            .endm\n",
+            enter_kernel "kind, high, carry, count" [
+                ".irp value, rbx, rbp, r12, r13, r14, r15, \\kind, \\high, 0, \\carry, \\count",
+                "push \\value",
+                ".endr",
+            ]
             // Advances to the next tile; RBP keeps the carry.
-            ".macro next_tile
-            add rdi, 64
-            add rsi, 64
-            sub qword ptr [rsp], 1
-            .endm\n",
-        )
+            next_tile "" [
+                "add rdi, 64",
+                "add rsi, 64",
+                "sub qword ptr [rsp], 1",
+            ]
+        }
     };
 }
 
@@ -158,7 +179,7 @@ pub(super) unsafe extern "sysv64" fn multiply(
     count: usize,
 ) {
     assembly!([
-        "enter_kernel 0, 0, 0, rcx",
+        enter_kernel "0, 0, 0, rcx",
         "mov rcx, rdx",
         "xor ebp, ebp",
         "xor eax, eax",
@@ -187,7 +208,7 @@ pub(super) unsafe extern "sysv64" fn multiply_add(
     count: usize,
 ) {
     assembly!([
-        "enter_kernel 1, 0, 0, rcx",
+        enter_kernel "1, 0, 0, rcx",
         "mov rcx, rdx",
         "xor ebp, ebp",
         "mov rax, [rdi]",
@@ -211,7 +232,7 @@ pub(super) unsafe extern "sysv64" fn multiply_add(
 #[unsafe(naked)]
 pub(super) unsafe extern "sysv64" fn square(product: *mut Tile, a: *const Tile, count: usize) {
     assembly!([
-        "enter_kernel 0, 0, 0, rdx",
+        enter_kernel "0, 0, 0, rdx",
         "mov rcx, rsi",
         "mov rdx, [rsi]",
         "mov qword ptr [rdi], 0",
@@ -243,18 +264,18 @@ pub(super) unsafe extern "sysv64" fn square(product: *mut Tile, a: *const Tile, 
 #[unsafe(naked)]
 pub(super) unsafe extern "sysv64" fn square_add(sum: *mut Tile, a: *const Tile, count: usize) {
     assembly!([
-        "enter_kernel 1, 0, 0, rdx",
+        enter_kernel "1, 0, 0, rdx",
         "mov rcx, rsi",
-        "load_sum",
+        load_sum,
         "mov rdx, [rsi]",
         "xor ebx, ebx",
-        "product 8, r9, r10, r8",
-        "product 16, r10, r11, r8",
-        "product 24, r11, r12, r8",
-        "product 32, r12, r13, r8",
-        "product 40, r13, r14, r8",
-        "product 48, r14, r15, r8",
-        "last_product r15, rax",
+        product "8, r9, r10, r8",
+        product "16, r10, r11, r8",
+        product "24, r11, r12, r8",
+        product "32, r12, r13, r8",
+        product "40, r13, r14, r8",
+        product "48, r14, r15, r8",
+        last_product "r15, rax",
         "jmp {}",
     ] sym triangle)
 }
@@ -273,49 +294,49 @@ unsafe extern "sysv64" fn triangle() {
         "mov [rdi + 16], r10",
         "mov rdx, [rsi + 8]",
         "xor ebx, ebx",
-        "product 16, r11, r12, r9",
-        "product 24, r12, r13, r9",
-        "product 32, r13, r14, r9",
-        "product 40, r14, r15, r9",
-        "product 48, r15, rax, r9",
-        "last_product rax, r8",
+        product "16, r11, r12, r9",
+        product "24, r12, r13, r9",
+        product "32, r13, r14, r9",
+        product "40, r14, r15, r9",
+        product "48, r15, rax, r9",
+        last_product "rax, r8",
         "mov [rdi + 24], r11",
         "mov [rdi + 32], r12",
         "mov rdx, [rsi + 16]",
         "xor ebx, ebx",
-        "product 24, r13, r14, r10",
-        "product 32, r14, r15, r10",
-        "product 40, r15, rax, r10",
-        "product 48, rax, r8, r10",
-        "last_product r8, r9",
+        product "24, r13, r14, r10",
+        product "32, r14, r15, r10",
+        product "40, r15, rax, r10",
+        product "48, rax, r8, r10",
+        last_product "r8, r9",
         "mov [rdi + 40], r13",
         "mov [rdi + 48], r14",
         "mov rdx, [rsi + 24]",
         "xor ebx, ebx",
-        "product 32, r15, rax, r11",
-        "product 40, rax, r8, r11",
-        "product 48, r8, r9, r11",
-        "last_product r9, r10",
+        product "32, r15, rax, r11",
+        product "40, rax, r8, r11",
+        product "48, r8, r9, r11",
+        last_product "r9, r10",
         "mov [rdi + 56], r15",
         "mov rdx, [rsi + 32]",
         "xor ebx, ebx",
-        "product 40, r8, r9, r12",
-        "product 48, r9, r10, r12",
-        "last_product r10, r11",
+        product "40, r8, r9, r12",
+        product "48, r9, r10, r12",
+        last_product "r10, r11",
         "mov rdx, [rsi + 40]",
         "xor ebx, ebx",
-        "product 48, r10, r11, r13",
-        "last_product r11, r12",
+        product "48, r10, r11, r13",
+        last_product "r11, r12",
         "mov rdx, [rsi + 48]",
         "xor ebx, ebx",
-        "last_product r12, r13",
+        last_product "r12, r13",
         "xor r14d, r14d",
         "xor ebp, ebp",
         "cmp qword ptr [rsp + 32], 0",
         "je 3f",
-        "add_next_tile",
+        add_next_tile,
         "3:",
-        "next_tile",
+        next_tile,
         "jmp {}",
     ] sym other_tiles)
 }
@@ -336,20 +357,20 @@ pub(super) unsafe extern "sysv64" fn eliminate(
     carry: u64,
 ) -> u64 {
     assembly!([
-        "enter_kernel 2, r8, r9, rdx",
+        enter_kernel "2, r8, r9, rdx",
         "mov rbp, rcx",
         "mov rcx, rdi",
         // The lowest tile of the modulus gives the quotient, which replaces the lowest tile of the
         // sum.
-        "load_sum",
-        "rows_of_reduction 0, r8, r9, r10, r11, r12, r13, r14, r15, rax",
+        load_sum,
+        rows_of_reduction "0, r8, r9, r10, r11, r12, r13, r14, r15, rax",
         "mov rdi, rcx",
         // If this is also the last tile, it takes the carry.
         "xor ebp, ebp",
         "cmp qword ptr [rsp], 1",
         "cmove rbp, [rsp + 8]",
-        "add_next_tile",
-        "next_tile",
+        add_next_tile,
+        next_tile,
         "jmp {}",
     ] sym other_tiles)
 }
@@ -382,34 +403,34 @@ unsafe extern "sysv64" fn other_tiles() {
         "mov r10, r9",
         "mov r9, r8",
         "mov r8, rax",
-        "rows 0, r8, r9, r10, r11, r12, r13, r14, r15, rax",
+        rows "0, r8, r9, r10, r11, r12, r13, r14, r15, rax",
         "cmp qword ptr [rsp], 1",
         "je 5f",
         "cmp qword ptr [rsp + 32], 0",
         "je 3f",
-        "add_next_tile",
+        add_next_tile,
         "3:",
-        "next_tile",
+        next_tile,
         "jmp 2b",
         // The last tile.
         "5:",
         "cmp qword ptr [rsp + 32], 1",
         "jb 7f",
         "ja 6f",
-        "add_next_tile",
+        add_next_tile,
         "jmp 7f",
         "6:",
         // Adds the last tile, and the carry on the stack too.
         "add rbp, [rsp + 8]",
         "xor ebx, ebx",
-        "add_word 64, rax, rbp",
-        "add_word 72, r8, rbx",
-        "add_word 80, r9, rbx",
-        "add_word 88, r10, rbx",
-        "add_word 96, r11, rbx",
-        "add_word 104, r12, rbx",
-        "add_word 112, r13, rbx",
-        "add_word 120, r14, rbx",
+        add_word "64, rax, rbp",
+        add_word "72, r8, rbx",
+        add_word "80, r9, rbx",
+        add_word "88, r10, rbx",
+        add_word "96, r11, rbx",
+        add_word "104, r12, rbx",
+        add_word "112, r13, rbx",
+        add_word "120, r14, rbx",
         "mov ebp, 0",
         "adcx rbp, rbx",
         "adox rbp, rbx",
