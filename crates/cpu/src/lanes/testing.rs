@@ -4,6 +4,7 @@ mod squarings;
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::iter;
 
 use batch_modexp_core::window::Window;
 use num_bigint::BigUint;
@@ -239,6 +240,8 @@ pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
     let moduli: Vec<BigUint> = (0..L::COUNT)
         .map(|_| number::<L>(&mut random, bits) | &one | &one << (bits - 1))
         .collect();
+    let inverse = |m: &BigUint| (&r % m).modinv(m).unwrap();
+    let r_inv: Vec<_> = moduli.iter().map(inverse).collect();
     let mut numbers = || -> Vec<BigUint> {
         let number = |modulus: &BigUint| number::<L>(&mut random, bits + 2) % (modulus * L::BOUND);
         moduli.iter().map(number).collect()
@@ -275,9 +278,9 @@ pub(crate) fn check_step<L: Lanes>(lanes: L, bits: u32) {
             lanes.step(squarings, &of_lanes, &mut x);
             for lane in 0..L::COUNT {
                 let m = &moduli[lane];
-                let r_inv = (&r % m).modinv(m).unwrap();
+                let r_inv = &r_inv[lane];
                 let squared = (0..squarings).fold(start[lane].clone(), |number, _| {
-                    &number * &number * &r_inv % m
+                    &number * &number * r_inv % m
                 });
                 let expected = squared * &entries[digits[lane]][lane] * r_inv % m;
                 let power = unpack::<L>(x.value, lane);
@@ -316,9 +319,19 @@ pub(crate) fn check_ladder<L: PowerLanes>(lanes: L, bits: u32) {
     let prepared = Prepared::new(lanes, &moduli, limbs, &mut scratch);
     let modulus = prepared.modulus();
     let r2: Vec<BigUint> = moduli.iter().map(|m| &r * &r % m).collect();
+    // The exponents of one digit. A power by `modpow` would take ten times as long.
+    let powers = bases.iter().zip(&moduli).map(|(base, m)| {
+        let powers = iter::successors(Some(one.clone()), |power| Some(power * base % m));
+        powers.take(1 << LARGEST_WINDOW).collect()
+    });
+    let powers: Vec<Vec<BigUint>> = powers.collect();
     let check = |limbs: &[L::Limb], lane: usize, exponent: usize| {
         let m = &moduli[lane];
-        let expected = bases[lane].modpow(&BigUint::from(exponent), m) * &r % m;
+        let powers = &powers[lane];
+        let (high, low) = (exponent / powers.len(), exponent % powers.len());
+        let square = |power: BigUint, _| &power * &power % m;
+        let high = (0..LARGEST_WINDOW).fold(powers[high].clone(), square);
+        let expected = high * &powers[low] * &r % m;
         let power = unpack::<L>(limbs, lane);
         assert!(
             &power * 2u8 < m * (2 * L::BOUND + 1),

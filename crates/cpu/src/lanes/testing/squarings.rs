@@ -22,6 +22,8 @@ pub(crate) fn check_squarings<L: Lanes>(lanes: L, bits: u32) {
             _ => number::<L>(&mut random, bits) | &one | &one << (bits - 1),
         })
         .collect();
+    let inverse = |m: &BigUint| (&r % m).modinv(m).unwrap_or_default();
+    let r_inv: Vec<_> = moduli.iter().map(inverse).collect();
     let mut scratch = vec![L::ZERO; L::scratch_len(limbs)];
     let prepared = Prepared::new(lanes, &moduli, limbs, &mut scratch);
     let modulus = prepared.modulus();
@@ -40,8 +42,8 @@ pub(crate) fn check_squarings<L: Lanes>(lanes: L, bits: u32) {
         let (value, spare) = (&mut &mut value[..], &mut &mut spare[..]);
         lanes.square_times(value, spare, count, modulus, &mut scratch);
         for (lane, m) in moduli.iter().enumerate() {
-            let r_inv = (&r % m).modinv(m).unwrap_or_default();
-            let expected = (0..count).fold(&numbers[lane] % m, |x, _| &x * &x * &r_inv % m);
+            let r_inv = &r_inv[lane];
+            let expected = (0..count).fold(&numbers[lane] % m, |x, _| &x * &x * r_inv % m);
             let power = unpack::<L>(value, lane);
             assert!(power < m * L::BOUND, "{bits} bits, {count} squarings");
             assert_eq!(power % m, expected, "{bits} bits, {count} squarings");
