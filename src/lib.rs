@@ -157,6 +157,9 @@ pub mod queue;
 #[cfg(feature = "rsa")]
 pub mod rsa;
 #[cfg(all(test, feature = "rsa", feature = "std", target_arch = "x86_64"))]
+#[path = "../tests/common/simd.rs"]
+mod simd;
+#[cfg(all(test, feature = "rsa", feature = "std", target_arch = "x86_64"))]
 #[path = "../tests/common/valgrind.rs"]
 mod valgrind;
 

@@ -36,6 +36,7 @@ use super::{
 };
 use crate::need;
 use crate::rsa::Error;
+use crate::simd::each_simd_backend;
 use crate::valgrind::{run_under_valgrind, set_modulus_undefined, set_undefined};
 
 mod blind;
@@ -45,7 +46,7 @@ fn no_branch_or_address_depends_on_a_secret() {
     let clean = [
         "serial",
         "serial_without_crt",
-        "fma",
+        "simd_backends",
         "import",
         "import_without_crt",
         "unpad_pkcs1_v15",
@@ -84,10 +85,17 @@ fn serial_without_crt() {
 
 #[test]
 #[ignore = "run under valgrind by the test above"]
-fn fma() {
-    if let Some(fma) = need::available("fma", Fma::new().ok_or("no AVX2 and FMA")) {
-        private_operations(&fma, rsa_keys());
+fn simd_backends() {
+    // Valgrind does not know IFMA.
+    need::available("fma", Fma::new().ok_or("no AVX2 and FMA"));
+    macro_rules! on_backend {
+        ($name:ident: $Backend:ident) => {
+            if let Some(backend) = crate::backend::$Backend::new() {
+                private_operations(&backend, rsa_keys());
+            }
+        };
     }
+    each_simd_backend!(on_backend);
 }
 
 /// Import of a key's numbers with all CRT values given.

@@ -38,8 +38,12 @@ impl AnyEngine {
 
     /// The engines of this processor, the fastest first.
     pub fn all() -> impl Iterator<Item = Self> {
-        let simd = [Self::ifma(), Self::fma()];
-        simd.into_iter().flatten().chain([Self::Serial])
+        Self::each().flatten()
+    }
+
+    /// Every engine, the fastest first, or why this processor lacks it.
+    pub fn each() -> impl Iterator<Item = Result<Self, Error>> {
+        [Self::ifma(), Self::fma(), Ok(Self::Serial)].into_iter()
     }
 
     /// Fused multiply-add of doubles.

@@ -23,6 +23,7 @@ mod tally;
 use alloc::vec::Vec;
 use std::{print, println};
 
+use batch_modexp_core::Error;
 use batch_modexp_cpu::AnyEngine;
 
 use self::fault::{Form, Place};
@@ -108,14 +109,13 @@ fn assert_as_documented(engine: AnyEngine, count: usize) -> (Tally, Tally) {
     (checked, unchecked)
 }
 
-/// The host's engines that this processor supports.
+/// All engines of this processor. Names the others.
 fn engines() -> Vec<AnyEngine> {
-    let fma = need::available("fma", AnyEngine::fma());
-    let ifma = need::available("ifma", AnyEngine::ifma());
-    [Some(AnyEngine::Serial), fma, ifma]
-        .into_iter()
-        .flatten()
-        .collect()
+    let available = |engine| match engine {
+        Err(Error::Unsupported { backend, needs }) => need::available(backend, Err(needs)),
+        engine => engine.ok(),
+    };
+    AnyEngine::each().filter_map(available).collect()
 }
 
 #[test]
