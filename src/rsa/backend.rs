@@ -8,17 +8,23 @@ mod forward;
 #[cfg(feature = "std")]
 mod parallel;
 
-use core::fmt;
+use alloc::vec::Vec;
 use core::num::NonZeroUsize;
+use core::ops::Range;
+use core::{fmt, ptr};
 
 use batch_modexp_core::Serial;
 use batch_modexp_core::engine::Engine;
 pub use batch_modexp_core::engine::SecretPowers;
 pub use batch_modexp_core::monty::ModulusRef;
+use batch_modexp_core::secret::Secret;
 
 pub use super::batch::Items;
+use super::batch::{Batch, KeyClass, Outputs, Positions, Source};
 use super::error::Error;
+use super::key::KeyParts;
 use super::private_op;
+use super::random::Streams;
 
 /// The most items that a thread computes at a time. More would not fit into a cache.
 const ITEMS_AT_A_TIME: usize = 512;
@@ -97,6 +103,95 @@ pub trait RsaBackend {
     fn per_host_thread(&self) -> Option<PerThread<'_>> {
         self.per_thread()
     }
+}
+
+/// Computes one operation for each of `count` items: private or public ones, as the keys of the
+/// source are. Returns the outputs that `source` makes of the results; those of private operations
+/// have passed their check.
+///
+/// Sorts items by key class, and has `backend` compute each class. `is_blinded` blinds the bases of
+/// private operations and requires `streams`.
+///
+/// # Errors
+///
+/// [`Error::Rng`], or the backend's error if it failed as a whole.
+pub(super) fn compute_by_class<B: RsaBackend + ?Sized>(
+    backend: &B,
+    count: usize,
+    source: &dyn Source,
+    streams: &Streams,
+    is_blinded: bool,
+) -> Result<Secret<Outputs>, Error> {
+    let keys: Vec<&KeyParts> = (0..count).map(|position| source.key(position)).collect();
+    let lens = keys.iter().map(|key| source.output_len(key));
+    let mut outputs = Outputs::new(count, lens.max().unwrap_or(0));
+    let (positions, classes) = sort(&keys);
+    let lists = positions.map(|list| [list.clone(), list]);
+    let keys = match &lists {
+        None => keys,
+        Some([list, _]) => list.iter().map(|&position| keys[position]).collect(),
+    };
+    for (class, range) in classes {
+        let batch = Batch {
+            class,
+            keys: &keys[range.clone()],
+            positions: match &lists {
+                None => Positions::From([range.start; 2]),
+                Some(lists) => Positions::Lists(lists.each_ref().map(|list| &list[range.clone()])),
+            },
+            source,
+            streams,
+            is_blinded,
+        };
+        let mut items = outputs.items(batch, range);
+        match backend.compute(items.reborrow()) {
+            // A backend's error about one item concerns its width. All numbers of a class are
+            // equally wide, so every item of the class gets it, unless it has an error of its own.
+            Err(error) if error.index().is_some() => {
+                for item in 0..items.len() {
+                    if items.error(item).is_none() {
+                        items.fail(item, error.clone());
+                    }
+                }
+            }
+            result => result?,
+        }
+    }
+    if let Some(lists) = lists {
+        outputs.put_in_order(lists);
+    }
+    Ok(outputs)
+}
+
+/// The positions of sorted items, unless their order is the caller's, and the range of each class.
+type Sorted<'a> = (Option<Vec<usize>>, Vec<(KeyClass<'a>, Range<usize>)>);
+
+/// Sorts items by key.
+///
+/// Items of one key are adjacent, because a backend prepares each modulus once for a run. Lists for
+/// large batches with one key would take longer than all else that is done here.
+fn sort<'a>(keys: &[&'a KeyParts]) -> Sorted<'a> {
+    // Sorts runs of items with one key, of which there are often few.
+    let mut end = 0;
+    let runs = keys.chunk_by(|a, b| ptr::eq(*a, *b)).map(|run| {
+        let start = end;
+        end += run.len();
+        (KeyClass::of(run[0]), ptr::from_ref(run[0]), start, end)
+    });
+    let mut runs: Vec<_> = runs.collect();
+    if let [(class, _, start, end)] = runs[..] {
+        return (None, Vec::from([(class, start..end)]));
+    }
+    runs.sort_unstable();
+
+    let mut positions = Vec::with_capacity(keys.len());
+    let mut classes = Vec::new();
+    for runs in runs.chunk_by(|a, b| a.0 == b.0) {
+        let first = positions.len();
+        positions.extend(runs.iter().flat_map(|&(_, _, start, end)| start..end));
+        classes.push((runs[0].0, first..positions.len()));
+    }
+    (Some(positions), classes)
 }
 
 impl Items<'_> {

@@ -1,9 +1,9 @@
 //! Batches: the sources of their items, and the items with keys of one class, which a backend
 //! computes at a time.
 
-mod items;
 mod outputs;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::ptr;
@@ -11,10 +11,10 @@ use core::ptr;
 use batch_modexp_core::PublicExponent;
 use batch_modexp_core::limbs::is_below;
 use batch_modexp_core::monty::ModulusRef;
-use batch_modexp_core::secret::{Secret, reveal};
+use batch_modexp_core::secret::reveal;
 use crypto_bigint::Limb;
+use zeroize::Zeroize;
 
-pub use self::items::Items;
 pub(super) use self::outputs::Outputs;
 use super::error::Error;
 use super::key::{KeyParts, Private};
@@ -65,96 +65,6 @@ pub(super) trait Source: Sync {
         output.copy_from_slice(result);
         Ok(result.len())
     }
-}
-
-/// Computes one operation for each of `count` items: private or public ones, as the keys of the
-/// source are. Returns the outputs that `source` makes of the results; those of private operations
-/// have passed their check.
-///
-/// Sorts items by key class, and has a backend compute each class by `on_backend`.
-///
-/// `is_blinded` blinds the bases of private operations and requires `streams`.
-///
-/// # Errors
-///
-/// [`Error::Rng`], or the backend's error if it failed as a whole.
-pub(super) fn compute_by_class(
-    count: usize,
-    source: &dyn Source,
-    streams: &Streams,
-    is_blinded: bool,
-    on_backend: impl Fn(Items<'_>) -> Result<(), Error>,
-) -> Result<Secret<Outputs>, Error> {
-    let keys: Vec<&KeyParts> = (0..count).map(|position| source.key(position)).collect();
-    let lens = keys.iter().map(|key| source.output_len(key));
-    let mut outputs = Outputs::new(count, lens.max().unwrap_or(0));
-    let (positions, classes) = sort(&keys);
-    let lists = positions.map(|list| [list.clone(), list]);
-    let keys = match &lists {
-        None => keys,
-        Some([list, _]) => list.iter().map(|&position| keys[position]).collect(),
-    };
-    for (class, range) in classes {
-        let batch = Batch {
-            class,
-            keys: &keys[range.clone()],
-            positions: match &lists {
-                None => Positions::From([range.start; 2]),
-                Some(lists) => Positions::Lists(lists.each_ref().map(|list| &list[range.clone()])),
-            },
-            source,
-            streams,
-            is_blinded,
-        };
-        let mut items = outputs.items(batch, range);
-        match on_backend(items.reborrow()) {
-            // A backend's error about one item concerns its width. All numbers of a class are
-            // equally wide, so every item of the class gets it, unless it has an error of its own.
-            Err(error) if error.index().is_some() => {
-                for item in 0..items.len() {
-                    if items.error(item).is_none() {
-                        items.fail(item, error.clone());
-                    }
-                }
-            }
-            result => result?,
-        }
-    }
-    if let Some(lists) = lists {
-        outputs.put_in_order(lists);
-    }
-    Ok(outputs)
-}
-
-/// The positions of sorted items, unless their order is the caller's, and the range of each class.
-type Sorted<'a> = (Option<Vec<usize>>, Vec<(KeyClass<'a>, Range<usize>)>);
-
-/// Sorts items by key.
-///
-/// Items of one key are adjacent, because a backend prepares each modulus once for a run. Lists for
-/// large batches with one key would take longer than all else that is done here.
-fn sort<'a>(keys: &[&'a KeyParts]) -> Sorted<'a> {
-    // Sorts runs of items with one key, of which there are often few.
-    let mut end = 0;
-    let runs = keys.chunk_by(|a, b| ptr::eq(*a, *b)).map(|run| {
-        let start = end;
-        end += run.len();
-        (KeyClass::of(run[0]), ptr::from_ref(run[0]), start, end)
-    });
-    let mut runs: Vec<_> = runs.collect();
-    if let [(class, _, start, end)] = runs[..] {
-        return (None, Vec::from([(class, start..end)]));
-    }
-    runs.sort_unstable();
-
-    let mut positions = Vec::with_capacity(keys.len());
-    let mut classes = Vec::new();
-    for runs in runs.chunk_by(|a, b| a.0 == b.0) {
-        let first = positions.len();
-        positions.extend(runs.iter().flat_map(|&(_, _, start, end)| start..end));
-        classes.push((runs[0].0, first..positions.len()));
-    }
-    (Some(positions), classes)
 }
 
 /// The inputs of items with keys of one class, grouped by key. A range of them is a batch too.
@@ -214,6 +124,140 @@ impl Positions<'_> {
             Self::From(firsts) => firsts.map(|first| first + item),
             Self::Lists(lists) => lists.map(|list| list[item]),
         }
+    }
+}
+
+/// Items for a backend to compute: private operations, or public ones (verification and
+/// encryption). Their keys share all public numbers except n.
+///
+/// Items can be [split](Self::split_at) like a slice, to divide them among threads or devices.
+pub struct Items<'a> {
+    pub(super) batch: Batch<'a>,
+    /// The octets of an item's output at most.
+    stride: usize,
+    /// The outputs of the items, `stride` octets for each.
+    octets: &'a mut [u8],
+    /// For each item the length of its output in octets plus 1, or 0 without an output.
+    lens_plus_1: &'a mut [u16],
+    /// The errors of failed items. An item with neither output nor error is a
+    /// [fault](Error::Fault).
+    errors: &'a mut [Option<Box<Error>>],
+}
+
+impl<'a> Items<'a> {
+    /// The number of items.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lens_plus_1.len()
+    }
+
+    /// Whether there are no items.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Splits into the first `middle` items and the others.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer than `middle` items.
+    #[must_use]
+    pub fn split_at(self, middle: usize) -> (Self, Self) {
+        let (count, batch, stride) = (self.len(), self.batch, self.stride);
+        let octets = self.octets.split_at_mut(middle * stride);
+        let lens_plus_1 = self.lens_plus_1.split_at_mut(middle);
+        let errors = self.errors.split_at_mut(middle);
+        let part = |range, octets, lens_plus_1, errors| Self {
+            batch: batch.range(range),
+            stride,
+            octets,
+            lens_plus_1,
+            errors,
+        };
+        (
+            part(0..middle, octets.0, lens_plus_1.0, errors.0),
+            part(middle..count, octets.1, lens_plus_1.1, errors.1),
+        )
+    }
+
+    /// Splits into parts of `len` items; the last may have fewer.
+    ///
+    /// # Panics
+    ///
+    /// If `len` is 0.
+    pub fn chunks(self, len: usize) -> impl Iterator<Item = Self> {
+        assert!(len > 0, "parts of no items");
+        let mut rest = Some(self);
+        core::iter::from_fn(move || {
+            let items = rest.take().filter(|items| !items.is_empty())?;
+            let middle = len.min(items.len());
+            let (part, others) = items.split_at(middle);
+            rest = Some(others);
+            Some(part)
+        })
+    }
+
+    /// Borrows the same items for one attempt, so that another can follow.
+    #[must_use]
+    pub fn reborrow(&mut self) -> Items<'_> {
+        Items {
+            batch: self.batch,
+            stride: self.stride,
+            octets: self.octets,
+            lens_plus_1: self.lens_plus_1,
+            errors: self.errors,
+        }
+    }
+
+    /// The number of exponentiations for one item: two for private keys with CRT values, else one.
+    #[must_use]
+    pub fn exponentiations(&self) -> usize {
+        self.batch.class.exponentiations()
+    }
+
+    /// The width of the moduli of these exponentiations, in bits.
+    #[must_use]
+    pub fn exponentiation_bits(&self) -> u32 {
+        let class = &self.batch.class;
+        class.prime.map_or(class.n_width, |prime| prime.width)
+    }
+
+    /// Has `write` fill up to `len` octets with an item's output; it returns the length of the output.
+    pub(super) fn write(
+        &mut self,
+        item: usize,
+        len: usize,
+        write: impl FnOnce(&mut [u8]) -> Result<usize, Error>,
+    ) {
+        let octets = &mut self.octets[item * self.stride..][..self.stride][..len];
+        match write(octets) {
+            Ok(len) => self.lens_plus_1[item] = len as u16 + 1,
+            Err(error) => {
+                octets.zeroize();
+                self.fail(item, error);
+            }
+        }
+    }
+
+    /// Marks an item as failed. The error gets the caller's position.
+    pub(super) fn fail(&mut self, item: usize, error: Error) {
+        let [position, _] = self.batch.positions.of(item);
+        self.lens_plus_1[item] = 0;
+        self.errors[item] = Some(Box::new(error.at(position)));
+    }
+
+    /// The error of a failed item.
+    pub(super) fn error(&self, item: usize) -> Option<&Error> {
+        self.errors[item]
+            .as_deref()
+            .filter(|_| self.lens_plus_1[item] == 0)
+    }
+
+    /// Whether an item has failed its check.
+    #[cfg(feature = "cuda")]
+    pub(super) fn is_fault(&self, item: usize) -> bool {
+        matches!(self.error(item), Some(Error::Fault { .. }))
     }
 }
 

@@ -4,8 +4,8 @@ use batch_modexp_core::secret::scrubbed;
 use crypto_bigint::Limb;
 use rand_core::TryCryptoRng;
 
-use super::backend::RsaBackend;
-use super::batch::{Source, compute_by_class};
+use super::backend::{RsaBackend, compute_by_class};
+use super::batch::Source;
 use super::blocks::{Range, copy_block};
 use super::encryption::{AnyEncryptionScheme, EncryptionScheme, check_key};
 use super::key::{KeyHandle, KeyParts};
@@ -142,10 +142,8 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchDecryptor<B, S> {
             range: self.range,
             item: &item,
         };
-        compute_by_class(count, &source, &streams, self.blinding, |items| {
-            self.backend.compute(items)
-        })
-        .map(SecretOctets::new)
+        compute_by_class(&self.backend, count, &source, &streams, self.blinding)
+            .map(SecretOctets::new)
     }
 }
 

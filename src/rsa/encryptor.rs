@@ -2,8 +2,8 @@
 
 use rand_core::TryCryptoRng;
 
-use super::backend::RsaBackend;
-use super::batch::{Source, compute_by_class};
+use super::backend::{RsaBackend, compute_by_class};
+use super::batch::Source;
 use super::encryption::{EncryptionScheme, check_key};
 use super::key::{KeyParts, PublicKey};
 use super::random::{Randomness, Streams};
@@ -90,10 +90,7 @@ impl<B: RsaBackend, S: EncryptionScheme + Sync> BatchEncryptor<B, S> {
             scheme: &self.scheme,
             item: &item,
         };
-        compute_by_class(count, &source, &streams, false, |items| {
-            self.backend.compute(items)
-        })
-        .map(Ciphertexts::new)
+        compute_by_class(&self.backend, count, &source, &streams, false).map(Ciphertexts::new)
     }
 }
 

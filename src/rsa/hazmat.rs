@@ -6,8 +6,7 @@
 
 use rand_core::TryCryptoRng;
 
-use super::backend::RsaBackend;
-use super::batch::compute_by_class;
+use super::backend::{RsaBackend, compute_by_class};
 use super::blocks::{Blocks, Range};
 use super::key::KeyHandle;
 use super::random::Streams;
@@ -75,8 +74,5 @@ fn raw<B: RsaBackend + ?Sized, T: AsRef<[u8]> + Sync, R: TryCryptoRng + ?Sized>(
         range,
         check_key: |_| Ok(()),
     };
-    compute_by_class(blocks.len(), &source, &streams, is_blinded, |items| {
-        backend.compute(items)
-    })
-    .map(SecretOctets::new)
+    compute_by_class(backend, blocks.len(), &source, &streams, is_blinded).map(SecretOctets::new)
 }

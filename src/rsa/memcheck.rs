@@ -20,8 +20,8 @@ use rsa::pkcs1::DecodeRsaPrivateKey;
 use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 use sha2::{Digest as _, Sha256};
 
-use super::backend::RsaBackend;
-use super::batch::{Source, compute_by_class};
+use super::backend::{RsaBackend, compute_by_class};
+use super::batch::Source;
 use super::blocks::Range;
 use super::encryption::{oaep, pkcs1_v15};
 use super::hash::add_mask;
@@ -356,9 +356,7 @@ fn private_operations(backend: &impl RsaBackend, rsa_keys: Vec<PrivateKey>) {
             keys: &items,
             streams: Streams::seeded(&mut SecretRandom::new(3)).unwrap(),
         };
-        let results = compute_by_class(items.len(), &source, &streams, blinded, |items| {
-            backend.compute(items)
-        });
+        let results = compute_by_class(backend, items.len(), &source, &streams, blinded);
         let results = SecretOctets::new(results.unwrap());
         for (result, key) in results.iter().zip(order) {
             let result = result.expect("a result that passes its check");

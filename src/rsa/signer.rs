@@ -3,8 +3,8 @@
 use rand_core::TryCryptoRng;
 
 use self::Content::{Digest, Message};
-use super::backend::RsaBackend;
-use super::batch::{Source, compute_by_class};
+use super::backend::{RsaBackend, compute_by_class};
+use super::batch::Source;
 use super::key::{KeyHandle, KeyParts, Restriction};
 use super::random::{Randomness, Streams};
 use super::scheme::sealed::Sealed;
@@ -146,10 +146,8 @@ impl<B: RsaBackend, S: Scheme> BatchSigner<B, S> {
             false => Streams::none(),
         };
         let source = ToSign { item: &item };
-        compute_by_class(count, &source, &streams, self.blinding, |items| {
-            self.backend.compute(items)
-        })
-        .map(Signatures::new)
+        compute_by_class(&self.backend, count, &source, &streams, self.blinding)
+            .map(Signatures::new)
     }
 }
 

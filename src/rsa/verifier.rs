@@ -4,8 +4,8 @@ use core::fmt;
 
 use crypto_bigint::Limb;
 
-use super::backend::RsaBackend;
-use super::batch::{Outputs, Source, compute_by_class};
+use super::backend::{RsaBackend, compute_by_class};
+use super::batch::{Outputs, Source};
 use super::blocks::{Range, copy_block};
 use super::key::{KeyParts, PublicKey, Restriction};
 use super::random::{Randomness, Streams};
@@ -166,9 +166,8 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
             any_salt_len: self.any_salt_len,
             item: &item,
         };
-        let outputs = compute_by_class(count, &source, &Streams::none(), false, |items| {
-            self.backend.compute(items)
-        })?;
+        let streams = Streams::none();
+        let outputs = compute_by_class(&self.backend, count, &source, &streams, false)?;
         Ok(Verdicts(outputs.into_inner()))
     }
 }

@@ -4,8 +4,7 @@ use rand_core::TryCryptoRng;
 
 use super::Variant;
 use crate::rsa::Error;
-use crate::rsa::backend::RsaBackend;
-use crate::rsa::batch::compute_by_class;
+use crate::rsa::backend::{RsaBackend, compute_by_class};
 use crate::rsa::blocks::{Blocks, Range};
 use crate::rsa::key::KeyHandle;
 use crate::rsa::random::Streams;
@@ -85,10 +84,7 @@ impl<B: RsaBackend> BlindSigner<B> {
             check_key,
         };
         let streams = Streams::seeded(rng)?;
-        compute_by_class(count, &source, &streams, true, |items| {
-            self.backend.compute(items)
-        })
-        .map(Signatures::new)
+        compute_by_class(&self.backend, count, &source, &streams, true).map(Signatures::new)
     }
 }
 

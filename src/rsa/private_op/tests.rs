@@ -14,7 +14,7 @@ use rsa::traits::PrivateKeyParts;
 use super::testing::{Hooked, Stage};
 use super::*;
 use crate::rsa::KeyHandle;
-use crate::rsa::batch::{KeyClass, Outputs, Positions, Source, compute_by_class};
+use crate::rsa::batch::{KeyClass, Outputs, Positions, Source};
 use crate::rsa::key::KeyParts;
 use crate::rsa::limbs::octets_to_limbs;
 use crate::rsa::random::{Randomness, Streams};
@@ -208,16 +208,14 @@ impl Source for TooLarge<'_> {
 #[cfg(feature = "std")]
 #[test]
 fn encoded_messages_above_the_modulus_fail_alone() {
-    use crate::rsa::backend::RsaBackend;
+    use crate::rsa::backend::compute_by_class;
     use batch_modexp_cpu::AnyEngine;
     let key = KeyHandle::new(&rsa_key()).unwrap();
     for engine in AnyEngine::all() {
         for blinding in [true, false] {
             let streams = Streams::seeded(&mut getrandom::SysRng).unwrap();
-            let results =
-                compute_by_class(ITEMS, &TooLarge(1, &key), &streams, blinding, |items| {
-                    engine.compute(items)
-                });
+            let source = TooLarge(1, &key);
+            let results = compute_by_class(&engine, ITEMS, &source, &streams, blinding);
             let results = SecretOctets::new(results.unwrap());
             assert_eq!(results.get(1), Err(Error::Fault { index: 1 }));
             assert!(results.get(0).is_ok() && results.get(2).is_ok());

@@ -19,7 +19,8 @@ use super::*;
 use crate::backend::cuda::DeviceInfo;
 use crate::backend::cuda::crt::{ChangeInputs, Tampering};
 use crate::backend::cuda::feed::{copy_in, copy_out};
-use crate::rsa::batch::{Source, compute_by_class};
+use crate::rsa::backend::compute_by_class;
+use crate::rsa::batch::Source;
 use crate::rsa::key::PublicKey;
 use crate::rsa::private_op::campaign::fault::Kind;
 use crate::rsa::random::{Randomness, Streams};
@@ -72,9 +73,7 @@ impl Source for Numbered<'_> {
 fn run(backend: &impl RsaBackend, keys: &[KeyHandle], count: usize, blinded: bool) -> Vec<Octets> {
     let items: Vec<_> = keys.iter().cycle().take(count).collect();
     let streams = Streams::seeded(&mut getrandom::SysRng).unwrap();
-    let results = compute_by_class(count, &Numbered(64, &items), &streams, blinded, |items| {
-        backend.compute(items)
-    });
+    let results = compute_by_class(backend, count, &Numbered(64, &items), &streams, blinded);
     let owned = |result: Result<&[u8], Error>| result.map(<[u8]>::to_vec);
     let results = SecretOctets::new(results.unwrap());
     results.iter().map(owned).collect()
@@ -420,10 +419,8 @@ fn public_powers_are_those_of_num_bigint() {
         let items: Vec<_> = (0..count)
             .map(|i| &public[(i / run + 2) % public.len()])
             .collect();
-        let outputs = compute_by_class(count, &Raised(&items), &Streams::none(), false, |items| {
-            cuda.compute(items)
-        })
-        .unwrap();
+        let outputs = compute_by_class(&cuda, count, &Raised(&items), &Streams::none(), false);
+        let outputs = outputs.unwrap();
         for (i, key) in items.iter().enumerate() {
             let found = outputs.get(i);
             match (i % 7, i % 11) {
