@@ -74,9 +74,8 @@ use self::reply::reply;
 use self::shared::{Request, Shared};
 pub use self::signing::Signing;
 pub use self::stats::{Histogram, QueueStats};
-use crate::rsa::Error;
 use crate::rsa::backend::RsaBackend;
-use crate::rsa::{AnyDigest, AnyScheme, KeyHandle, Scheme, Signature};
+use crate::rsa::{AnyDigest, AnyScheme, KeyHandle, Signature, check_prehash};
 
 /// A bounded queue of single requests in front of a backend; see [the module](self).
 ///
@@ -290,7 +289,7 @@ impl BatchQueue {
             // Workers catch panics.
             let _ = worker.join();
         }
-        self.0.shared.waiting.wait_for_leaders();
+        self.0.shared.waiting.wait_until_idle();
     }
 
     fn check_may_block(&self) -> Result<(), QueueError> {
@@ -322,23 +321,9 @@ impl BatchQueue {
     }
 
     fn check(&self, key: &KeyHandle, scheme: AnyScheme, digest: &[u8]) -> Result<(), QueueError> {
-        let restriction = key.restriction();
-        if digest.len() != scheme.digest_len() {
-            return Err(QueueError::Sign(Error::DigestLength {
-                index: 0,
-                len: digest.len(),
-                expected: scheme.digest_len(),
-            }));
-        }
-        if self.0.shared.is_forked() {
-            return Err(QueueError::Forked);
-        }
-        match scheme.is_permitted_by(restriction) {
-            true => Ok(()),
-            false => Err(QueueError::Sign(Error::KeyRestricted {
-                index: 0,
-                restriction,
-            })),
+        match self.0.shared.is_forked() {
+            true => Err(QueueError::Forked),
+            false => Ok(check_prehash(key, scheme, digest)?),
         }
     }
 

@@ -127,7 +127,7 @@ impl Signing {
     }
 
     fn block(mut self, deadline: Option<Instant>) -> Result<Signature, QueueError> {
-        let waker = unpark_this_thread();
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
         let mut context = Context::from_waker(&waker);
         loop {
             if let Poll::Ready(outcome) = Pin::new(&mut self).poll(&mut context) {
@@ -145,17 +145,7 @@ impl Signing {
     }
 }
 
-std::thread_local! {
-    static UNPARK: Waker = Waker::from(Arc::new(Unpark(thread::current())));
-}
-
-/// The waker of the calling thread, cached per thread.
-fn unpark_this_thread() -> Waker {
-    let new = || Waker::from(Arc::new(Unpark(thread::current())));
-    // The cache is gone if a destructor waits while the thread ends.
-    UNPARK.try_with(Waker::clone).unwrap_or_else(|_| new())
-}
-
+/// Wakes a thread that blocks.
 struct Unpark(Thread);
 
 impl Wake for Unpark {

@@ -27,16 +27,14 @@ pub(super) struct Waiting<T> {
     count: AtomicUsize,
     /// Batches under way.
     under_way: AtomicUsize,
-    /// Batches under way that callers compute.
-    led: AtomicUsize,
     /// Workers that sleep and have not been called. May be too high, never too low.
     asleep: AtomicUsize,
     is_closed: AtomicBool,
     state: Mutex<State<T>>,
     /// Workers sleep here.
     work: Condvar,
-    /// Threads that have closed the queue sleep here until no caller computes.
-    leaders_gone: Condvar,
+    /// Threads that have closed the queue sleep here until no batch is under way.
+    idle: Condvar,
 }
 
 struct State<T> {
@@ -71,7 +69,6 @@ impl<T> Waiting<T> {
             accepted: AtomicU64::new(0),
             count: AtomicUsize::new(0),
             under_way: AtomicUsize::new(0),
-            led: AtomicUsize::new(0),
             asleep: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),
             state: Mutex::new(State {
@@ -81,7 +78,7 @@ impl<T> Waiting<T> {
                 sleepers: 0,
             }),
             work: Condvar::new(),
-            leaders_gone: Condvar::new(),
+            idle: Condvar::new(),
         }
     }
 
@@ -170,9 +167,7 @@ impl<T> Waiting<T> {
         let others = share.saturating_sub(1);
         let mut batch = state.requests.take_turn(class.work, others);
         batch.push(own);
-        // Before `count` drops: a thread that closes the queue waits for either.
-        self.led.fetch_add(1, SeqCst);
-        let under_way = self.begin(state, batch.len(), true);
+        let under_way = self.begin(state, batch.len());
         Some((batch, under_way))
     }
 
@@ -188,26 +183,21 @@ impl<T> Waiting<T> {
         turn: &mut Option<u64>,
         waker: &Waker,
     ) -> Result<Ticket, Refused<T>> {
-        // Cloned outside the lock: a waker is the caller's code.
-        let waker = waker.clone();
-        let request = match self.push(work, request) {
-            Err(Refused::Full(request)) => request,
-            result => {
-                let own = turn.take();
-                drop(own.and_then(|number| self.lock().blocked.remove(&number)));
-                return result;
-            }
-        };
-        let mut state = self.lock();
-        let number = *turn.get_or_insert(state.next);
-        state.next += 1;
-        let old = state.blocked.insert(number, waker);
-        drop(state);
-        drop(old);
-        // Space that became free before the waker was stored woke somebody else.
-        let result = self.push(work, request);
-        if !matches!(result, Err(Refused::Full(_))) {
-            *turn = None;
+        let mut result = self.push(work, request);
+        if let Err(Refused::Full(request)) = result {
+            // Cloned and dropped outside the lock: a waker is the caller's code.
+            let waker = waker.clone();
+            let mut state = self.lock();
+            let number = *turn.get_or_insert(state.next);
+            state.next += 1;
+            let old = state.blocked.insert(number, waker);
+            drop(state);
+            drop(old);
+            // Space that became free before the waker was stored woke somebody else.
+            result = self.push(work, request);
+        }
+        let is_refused = matches!(result, Err(Refused::Full(_)));
+        if let Some(number) = turn.take_if(|_| !is_refused) {
             self.stop_waiting(number);
         }
         result
@@ -285,7 +275,7 @@ impl<T> Waiting<T> {
         };
         let share = self.policy.share(class, self.under_way.load(SeqCst));
         let batch = state.requests.take_turn(class.work, share);
-        let under_way = self.begin(state, batch.len(), false);
+        let under_way = self.begin(state, batch.len());
         Some((batch, under_way))
     }
 
@@ -297,12 +287,8 @@ impl<T> Waiting<T> {
     }
 
     /// Counts a batch that was taken, and wakes the callers for whom there is space.
-    fn begin(
-        &self,
-        mut state: MutexGuard<'_, State<T>>,
-        count: usize,
-        is_led: bool,
-    ) -> UnderWay<'_, T> {
+    fn begin(&self, mut state: MutexGuard<'_, State<T>>, count: usize) -> UnderWay<'_, T> {
+        // Before `count` drops: a thread that closes the queue waits for either.
         let under_way = self.under_way.fetch_add(1, SeqCst) + 1;
         let rest = self.count.fetch_sub(count, SeqCst) - count;
         // Another worker must watch the rest, unless it waits for the end of a batch.
@@ -314,10 +300,7 @@ impl<T> Waiting<T> {
         let blocked = core::iter::from_fn(|| state.blocked.pop_first());
         let wakers: Vec<_> = blocked.take(space).collect();
         drop(state);
-        let under_way = UnderWay {
-            queue: self,
-            is_led,
-        };
+        let under_way = UnderWay(self);
         wake(wakers);
         under_way
     }
@@ -340,11 +323,11 @@ impl<T> Waiting<T> {
         requests
     }
 
-    /// Waits until no caller computes, once the queue is closed and empty.
-    pub(super) fn wait_for_leaders(&self) {
+    /// Waits until no batch is under way, once the queue is closed and empty.
+    pub(super) fn wait_until_idle(&self) {
         let mut state = self.lock();
-        while self.led.load(SeqCst) > 0 {
-            let result = self.leaders_gone.wait(state);
+        while self.under_way.load(SeqCst) > 0 {
+            let result = self.idle.wait(state);
             state = result.unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -403,24 +386,20 @@ impl<T> Waiting<T> {
 }
 
 /// Counts a batch as under way until it is dropped.
-pub(super) struct UnderWay<'a, T> {
-    queue: &'a Waiting<T>,
-    /// Whether a caller computes the batch.
-    is_led: bool,
-}
+pub(super) struct UnderWay<'a, T>(&'a Waiting<T>);
 
 impl<T> Drop for UnderWay<'_, T> {
     fn drop(&mut self) {
-        let queue = self.queue;
-        queue.under_way.fetch_sub(1, SeqCst);
+        let Self(queue) = self;
+        let was_last = queue.under_way.fetch_sub(1, SeqCst) == 1;
         // With a batch less, fewer requests may suffice to begin one.
         if queue.count.load(SeqCst) > 0 {
             queue.call_worker(&queue.lock());
         }
-        // A closing thread sets `is_closed` before it reads `led`.
-        if self.is_led && queue.led.fetch_sub(1, SeqCst) == 1 && queue.is_closed.load(SeqCst) {
+        // A closing thread sets `is_closed` before it reads `under_way`.
+        if was_last && queue.is_closed.load(SeqCst) {
             let _under_lock = queue.lock();
-            queue.leaders_gone.notify_all();
+            queue.idle.notify_all();
         }
     }
 }

@@ -20,18 +20,14 @@ pub(super) mod restriction;
 use alloc::sync::Arc;
 use core::fmt;
 
-use batch_modexp_core::secret::Secret;
-
 pub use self::components::RsaComponents;
 pub use self::fault::KeyFault;
-use self::parts::PrivateParts;
 pub(super) use self::parts::{Crt, KeyParts, Private};
 pub use self::pem::{PemBlock, decode_pem};
 pub use self::public::PublicKey;
 pub use self::restriction::Restriction;
 #[cfg(feature = "encrypted")]
 pub use self::{encrypted::decrypt_pkcs8, encryption::EncryptionAlgorithm};
-use super::encryption::pkcs1_v15::hash_of_exponent;
 use crate::rsa::Error;
 
 /// A private key with its precomputed values.
@@ -90,21 +86,7 @@ impl KeyHandle {
     }
 
     fn restricted(components: &RsaComponents<'_>, restriction: Restriction) -> Result<Self, Error> {
-        let checked = check::check(components)?;
-        let size = checked.n_bits.div_ceil(8) as usize;
-        let mut parts = KeyParts {
-            n: checked.n,
-            n_bits: checked.n_bits,
-            e: checked.e,
-            restriction,
-            private: Some(PrivateParts {
-                numbers: checked.private,
-                d_hash: hash_of_exponent(components.d, size),
-                seal: Secret::new([0; 32]),
-                #[cfg(feature = "cuda")]
-                on_devices: Default::default(),
-            }),
-        };
+        let mut parts = check::check(components, restriction)?;
         parts.seal();
         Ok(Self(Arc::new(parts)))
     }

@@ -43,6 +43,11 @@ pub(super) fn limbs_to_octets(limbs: &[Limb], len: usize) -> Secret<Vec<u8>> {
     octets
 }
 
+/// I2OSP: as many octets as the limbs have.
+pub(super) fn i2osp(limbs: &[Limb]) -> Secret<Vec<u8>> {
+    limbs_to_octets(limbs, size_of_val(limbs))
+}
+
 /// I2OSP into `octets`. Octets beyond the limbs stay unchanged.
 pub(super) fn write_octets(limbs: &[Limb], octets: &mut [u8]) {
     let (high, words) = octets.as_rchunks_mut();

@@ -209,7 +209,7 @@ fn reduce(engine: &dyn Engine, primes: Moduli<'_>, values: &[Limb]) -> Secret<Ve
 }
 
 /// `bases[i]^exponents[i] mod moduli[i]` by the backend.
-fn secret_powers(
+pub(super) fn secret_powers(
     exponentiate: Exponentiate<'_>,
     moduli: Moduli<'_>,
     exponents: &[&[Limb]],

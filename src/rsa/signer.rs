@@ -240,6 +240,17 @@ impl Content<'_> {
     }
 }
 
+/// Fails if `digest` cannot be signed with `key`; the error is that of a batch of one.
+#[cfg(feature = "queue")]
+pub(crate) fn check_prehash(
+    key: &KeyHandle,
+    scheme: AnyScheme,
+    digest: &[u8],
+) -> Result<(), Error> {
+    Digest(digest).check(&scheme)?;
+    permit(key.restriction(), scheme.narrowest())
+}
+
 /// A source that encodes what is to be signed.
 struct ToSign<'f, 's, S> {
     /// The item at each position of the batch.

@@ -140,7 +140,7 @@ fn callers_compute() {
             let led = leading.map(|leader| leader.join().unwrap());
             waiting.join().unwrap();
             assert!(queue.close(false).is_empty());
-            queue.wait_for_leaders();
+            queue.wait_until_idle();
             let answered = worker.join().unwrap();
             assert_eq!(answered + led.iter().sum::<usize>(), 5);
             assert_eq!(queue.occupancy(), (0, 0));

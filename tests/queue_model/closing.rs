@@ -115,7 +115,7 @@ fn closing_waits_for_callers_that_compute() {
             });
             drop(queue.close(cancelled));
             worker.join().unwrap();
-            queue.wait_for_leaders();
+            queue.wait_until_idle();
             assert_eq!(computing.load(SeqCst), 0);
             for leader in leaders {
                 leader.join().unwrap();

@@ -7,7 +7,7 @@ use rsa::traits::{PrivateKeyParts, PublicKeyParts};
 
 use super::{KeyHandle, PublicKey, RsaComponents};
 use crate::rsa::Error;
-use crate::rsa::limbs::limbs_to_octets;
+use crate::rsa::limbs::i2osp;
 
 #[cfg_attr(docsrs, doc(cfg(feature = "rsa-compat")))]
 impl KeyHandle {
@@ -25,10 +25,7 @@ impl KeyHandle {
     /// [`Error::KeySize`] if the modulus is too short or too long, otherwise [`Error::Key`] with
     /// the fault.
     pub fn new(key: &PrivateKey) -> Result<Self, Error> {
-        let octets = |number: &BoxedUint| {
-            let limbs = number.as_limbs();
-            limbs_to_octets(limbs, size_of_val(limbs))
-        };
+        let octets = |number: &BoxedUint| i2osp(number.as_limbs());
         let (n, e, d) = (octets(key.n()), octets(key.e()), octets(key.d()));
         let components = RsaComponents::new(&n, &e, &d);
         let crt = (key.primes(), key.dp(), key.dq(), key.qinv());

@@ -15,22 +15,19 @@ use crypto_bigint::{BoxedUint, Choice, CtEq, CtLt, CtSelect, Gcd, Limb, Odd, Uin
 
 use super::components::RsaComponents;
 use super::fault::KeyFault;
-use super::{Crt, Private};
+use super::parts::PrivateParts;
+use super::{Crt, KeyParts, Private, Restriction};
 use crate::rsa::Error;
+use crate::rsa::encryption::pkcs1_v15::hash_of_exponent;
 use crate::rsa::limbs::os2ip;
 use crate::rsa::{MAX_BITS, MIN_BITS};
 
-/// The numbers of a key that passed all checks.
-pub(super) struct Checked {
-    pub(super) n: BoxedMontyParams,
-    pub(super) n_bits: u32,
-    /// As wide as its value needs.
-    pub(super) e: BoxedUint,
-    pub(super) private: Private,
-}
-
-/// Reads the numbers and makes all checks listed at [`KeyHandle`](super::KeyHandle).
-pub(super) fn check(components: &RsaComponents<'_>) -> Result<Checked, Error> {
+/// Reads the numbers and makes all checks listed at [`KeyHandle`](super::KeyHandle). The key is not
+/// sealed.
+pub(super) fn check(
+    components: &RsaComponents<'_>,
+    restriction: Restriction,
+) -> Result<KeyParts, Error> {
     let read = read_modulus(components.n, MAX_BITS);
     let (n, n_bits) = read.map_err(|bits| Error::KeySize { bits })?;
     let n = n.ok_or(Error::Key(KeyFault::EvenModulus))?;
@@ -41,7 +38,7 @@ pub(super) fn check(components: &RsaComponents<'_>) -> Result<Checked, Error> {
     let mut d = number(components.d, width, KeyFault::PrivateExponent)?;
     let is_in_range = d.as_uint_ref().is_nonzero() & d.ct_lt(n.as_ref());
     require(is_in_range, KeyFault::PrivateExponent)?;
-    let private = match components.primes {
+    let numbers = match components.primes {
         None => {
             if is_prime_power(&n) {
                 return Err(Error::Key(KeyFault::PrimePower));
@@ -81,11 +78,18 @@ pub(super) fn check(components: &RsaComponents<'_>) -> Result<Checked, Error> {
             Private::Crt(with_limbs(limbs, relations)?)
         }
     };
-    Ok(Checked {
+    Ok(KeyParts {
         n: params,
         n_bits,
         e,
-        private,
+        restriction,
+        private: Some(PrivateParts {
+            numbers,
+            d_hash: hash_of_exponent(components.d, n_bits.div_ceil(8) as usize),
+            seal: Secret::new([0; 32]),
+            #[cfg(feature = "cuda")]
+            on_devices: Default::default(),
+        }),
     })
 }
 

@@ -2,6 +2,9 @@
 
 use alloc::sync::Arc;
 
+use batch_modexp_core::secret::Secret;
+
+use super::parts::PrivateParts;
 use super::*;
 
 impl KeyHandle {

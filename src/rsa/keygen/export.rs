@@ -12,7 +12,7 @@ use pkcs8::der::asn1::OctetStringRef;
 use pkcs8::der::{self, Encode, pem};
 
 use crate::rsa::key::KeyHandle;
-use crate::rsa::limbs::limbs_to_octets;
+use crate::rsa::limbs::i2osp;
 
 /// A generated key: a [`KeyHandle`] to sign and decrypt with, and its encodings.
 ///
@@ -70,10 +70,7 @@ impl GeneratedKey {
     fn encode(&self) -> der::Result<Vec<u8>> {
         let crt = self.key.parts().crt();
         let (n, e) = (self.key.n(), self.key.e());
-        let octets = |number: &BoxedUint| {
-            let limbs = number.as_limbs();
-            limbs_to_octets(limbs, size_of_val(limbs))
-        };
+        let octets = |number: &BoxedUint| i2osp(number.as_limbs());
         // Exponents are odd and stored less 1.
         let exponent = |less_1: &BoxedUint| {
             let mut number = Secret::new(less_1.clone());

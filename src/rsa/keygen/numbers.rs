@@ -10,7 +10,7 @@ use crypto_bigint::{BoxedUint, Choice, CtAssign, CtLt, Limb, Odd, U64, Uint, Wor
 use super::export::GeneratedKey;
 use super::gcd::gcd;
 use crate::rsa::key::{KeyHandle, RsaComponents};
-use crate::rsa::limbs::limbs_to_octets;
+use crate::rsa::limbs::i2osp;
 use crate::rsa::{Error, KeyFault};
 
 /// Makes the key with the primes p and q, or `None` if they do not fit together. They do not if p - 1
@@ -21,13 +21,11 @@ use crate::rsa::{Error, KeyFault};
 /// Those of [`KeyHandle::from_components`], if a fault has changed the numbers.
 pub(super) fn key(e: u32, primes: [Secret<BoxedUint>; 2]) -> Result<Option<GeneratedKey>, Error> {
     let [p, q] = &primes;
-    let bits = p.bits_precision();
     let Some(Numbers { n, d }) = Numbers::new(e, p, q) else {
         return Ok(None);
     };
-    let octets = |limbs: &[Limb], bits: u32| limbs_to_octets(limbs, (bits / 8) as usize);
-    let (n, d) = (octets(&n, 2 * bits), octets(&d, 2 * bits));
-    let (p, q) = (octets(p.as_limbs(), bits), octets(q.as_limbs(), bits));
+    let (n, d) = (i2osp(&n), i2osp(&d));
+    let (p, q) = (i2osp(p.as_limbs()), i2osp(q.as_limbs()));
     let e = e.to_be_bytes();
     let components = RsaComponents::new(&n, &e, &d).primes(&p, &q);
     match KeyHandle::from_components(&components) {
