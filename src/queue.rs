@@ -164,8 +164,7 @@ impl BatchQueue {
     /// If the queue is full, the request enters it when the future is polled and there is space.
     pub fn sign(&self, key: &KeyHandle, scheme: impl Into<AnyScheme>, message: &[u8]) -> Signing {
         let scheme = scheme.into();
-        let digest = scheme.hash().digest(message);
-        self.submit(key, scheme, digest.as_ref(), MayCompute(false))
+        self.sign_prehash(key, scheme, scheme.hash().digest(message).as_ref())
     }
 
     /// Submits a digest made by the scheme's hash function; otherwise as [`sign`](Self::sign).
@@ -231,11 +230,8 @@ impl BatchQueue {
         scheme: impl Into<AnyScheme>,
         message: &[u8],
     ) -> Result<Signature, QueueError> {
-        self.check_may_block()?;
         let scheme = scheme.into();
-        let digest = scheme.hash().digest(message);
-        let signing = self.submit(key, scheme, digest.as_ref(), MayCompute(true));
-        signing.wait()
+        self.sign_prehash_blocking(key, scheme, scheme.hash().digest(message).as_ref())
     }
 
     /// Signs a digest made by the scheme's hash function; otherwise as
@@ -250,7 +246,9 @@ impl BatchQueue {
         scheme: impl Into<AnyScheme>,
         digest: &[u8],
     ) -> Result<Signature, QueueError> {
-        self.check_may_block()?;
+        if IS_WORKING.get() && !self.0.shared.is_forked() {
+            return Err(QueueError::WouldDeadlock);
+        }
         let signing = self.submit(key, scheme.into(), digest, MayCompute(true));
         signing.wait()
     }
@@ -292,13 +290,6 @@ impl BatchQueue {
         self.0.shared.waiting.wait_until_idle();
     }
 
-    fn check_may_block(&self) -> Result<(), QueueError> {
-        match IS_WORKING.get() && !self.0.shared.is_forked() {
-            true => Err(QueueError::WouldDeadlock),
-            false => Ok(()),
-        }
-    }
-
     fn submit(
         &self,
         key: &KeyHandle,
@@ -307,8 +298,11 @@ impl BatchQueue {
         may_compute: MayCompute,
     ) -> Signing {
         let shared = &self.0.shared;
-        if let Err(error) = self.check(key, scheme, digest) {
-            return Signing::failed(shared, error);
+        if shared.is_forked() {
+            return Signing::failed(shared, QueueError::Forked);
+        }
+        if let Err(error) = check_prehash(key, scheme, digest) {
+            return Signing::failed(shared, error.into());
         }
         let (reply, answer) = reply();
         let request = Request {
@@ -318,13 +312,6 @@ impl BatchQueue {
             reply,
         };
         Signing::submit(shared, request, answer, may_compute)
-    }
-
-    fn check(&self, key: &KeyHandle, scheme: AnyScheme, digest: &[u8]) -> Result<(), QueueError> {
-        match self.0.shared.is_forked() {
-            true => Err(QueueError::Forked),
-            false => Ok(check_prehash(key, scheme, digest)?),
-        }
     }
 
     fn if_queued(&self, signing: Signing) -> Result<Signing, QueueError> {

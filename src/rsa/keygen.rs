@@ -67,9 +67,7 @@ const STEP: u32 = 128;
 /// ```
 pub struct KeyGenerator<B> {
     backend: B,
-    bits: u32,
     exponent: u32,
-    is_safe: bool,
     candidates: Candidates,
     stop: Arc<AtomicBool>,
 }
@@ -90,9 +88,7 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
         Ok(Self {
             candidates: candidates(bits / 2, exponent, false, &backend),
             backend,
-            bits,
             exponent,
-            is_safe: false,
             stop: Arc::default(),
         })
     }
@@ -108,7 +104,8 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
             return Err(Error::GeneratedExponent { e });
         }
         self.exponent = e;
-        Ok(self.prepared())
+        let is_safe = self.candidates.is_safe;
+        Ok(self.with_candidates(is_safe))
     }
 
     /// Makes p and q safe primes: `(p - 1) / 2` and `(q - 1) / 2` are primes too, and p and q are 7
@@ -118,9 +115,8 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
     /// RSA itself gains nothing by it. It takes much longer, the more so the longer the key is
     /// (`docs/keygen.md`).
     #[must_use]
-    pub fn safe_primes(mut self) -> Self {
-        self.is_safe = true;
-        self.prepared()
+    pub fn safe_primes(self) -> Self {
+        self.with_candidates(true)
     }
 
     /// Lets other threads end [`generate`](Self::generate): soon after `stop` is true, it returns the
@@ -132,9 +128,9 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
         self
     }
 
-    /// With new candidates after another setting.
-    fn prepared(mut self) -> Self {
-        self.candidates = candidates(self.bits / 2, self.exponent, self.is_safe, &self.backend);
+    fn with_candidates(mut self, is_safe: bool) -> Self {
+        let bits = self.candidates.bits;
+        self.candidates = candidates(bits, self.exponent, is_safe, &self.backend);
         self
     }
 
@@ -200,26 +196,22 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
         let engine = host.backend.engine().0;
         let generate = |count: usize| self.on_thread(engine, &mut streams.next(), count);
         let mut shares = (0..threads).map(|thread| (count + thread) / threads);
-        let mut own = shares.next().unwrap_or(0);
+        let own = shares.next().unwrap_or(0);
         thread::scope(|scope| {
-            let mut others = Vec::with_capacity(threads);
-            for count in shares {
-                let start = thread::Builder::new().spawn_scoped(scope, move || generate(count));
-                match start {
-                    Ok(other) => others.push(other),
-                    // The operating system refused the thread.
-                    Err(_) => own += count,
-                }
-            }
-            let mut keys = generate(own);
+            let start = |count| {
+                let started = thread::Builder::new().spawn_scoped(scope, move || generate(count));
+                started.map_err(|_| count)
+            };
+            let others: Vec<_> = shares.map(start).collect();
+            let mut keys = generate(own)?;
             for other in others {
-                let more = other.join().unwrap_or_else(|panic| resume_unwind(panic));
-                keys = keys.and_then(|mut keys| {
-                    keys.extend(more?);
-                    Ok(keys)
-                });
+                keys.extend(match other {
+                    Ok(other) => other.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                    // The operating system refused the thread.
+                    Err(count) => generate(count),
+                }?);
             }
-            keys
+            Ok(keys)
         })
     }
 
@@ -297,9 +289,9 @@ impl<B: fmt::Debug> fmt::Debug for KeyGenerator<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeyGenerator")
             .field("backend", &self.backend)
-            .field("bits", &self.bits)
+            .field("bits", &(2 * self.candidates.bits))
             .field("public_exponent", &self.exponent)
-            .field("safe_primes", &self.is_safe)
+            .field("safe_primes", &self.candidates.is_safe)
             .finish()
     }
 }

@@ -230,7 +230,7 @@ impl WithLimbs for Relations<'_> {
         require(is_product, KeyFault::Product)?;
 
         // Odd numbers above 1, less 1.
-        let (p_less_1, q_less_1) = (Secret::new(less_one(&p)), Secret::new(less_one(&q)));
+        let (p_less_1, q_less_1) = (less_1(&p), less_1(&q));
         let dp = remainder(self.d.as_limbs(), &p_less_1);
         let dq = remainder(self.d.as_limbs(), &q_less_1);
         let inverse_to_e = |half: &Uint<LIMBS>, modulus| {
@@ -269,8 +269,8 @@ impl WithLimbs for Relations<'_> {
             p: Modulus::new(&p.as_limbs()[..self.limbs], 0),
             q: Modulus::new(&q.as_limbs()[..self.limbs], 0),
             // dP and dQ are odd, because e times each of them is 1 modulo an even number.
-            dp_less_1: boxed(&Secret::new(less_one(&dp))),
-            dq_less_1: boxed(&Secret::new(less_one(&dq))),
+            dp_less_1: boxed(&less_1(&dp)),
+            dq_less_1: boxed(&less_1(&dq)),
             qinv: boxed(&qinv),
             prime_bits: self.prime_bits,
         })
@@ -310,9 +310,7 @@ fn is_short<const LIMBS: usize>(
 ) -> Choice {
     let q_is_larger = p.ct_lt(q);
     let select = |a: &Uint<LIMBS>, b| Secret::new(a.ct_select(b, q_is_larger));
-    let (mut larger, mut smaller) = (select(p, q), select(q, p));
-    *larger = less_one(&larger);
-    *smaller = less_one(&smaller);
+    let (larger, smaller) = (less_1(&select(p, q)), less_1(&select(q, p)));
     let (d_larger, d_smaller) = (select(dp, dq), select(dq, dp));
     let (sum, carry) = d_larger.carrying_add(&larger, Limb::ZERO);
     let (sum, carry) = (Secret::new(sum), Secret::new(carry));
@@ -326,9 +324,6 @@ fn is_one<const LIMBS: usize>(value: &Uint<LIMBS>) -> Choice {
     value.ct_eq(&Uint::<LIMBS>::ONE)
 }
 
-/// An odd number less 1.
-fn less_one<const LIMBS: usize>(value: &Uint<LIMBS>) -> Uint<LIMBS> {
-    let mut less = *value;
-    less.as_mut_limbs()[0].0 ^= 1;
-    less
+fn less_1<const LIMBS: usize>(value: &Uint<LIMBS>) -> Secret<Uint<LIMBS>> {
+    Secret::new(value.wrapping_sub(&Uint::ONE))
 }

@@ -127,12 +127,7 @@ impl Candidates {
             *draws = draws.checked_sub(1).ok_or(Error::Rng)?;
             let word = randomness.try_next_u32().map_err(|_| Error::Rng)?;
             r[0] = word >> 1 | lowest_bits;
-            has_factor = !reveal(r[0].ct_lt(&M))
-                || self
-                    .factors
-                    .0
-                    .iter()
-                    .any(|part| part.divides(&*r, self.is_safe));
+            has_factor = !reveal(r[0].ct_lt(&M)) || self.factors.divide(&*r, self.is_safe);
         }
         let mut above_begin = Secret::new(u64::MAX);
         while !reveal(above_begin.ct_lt(&((END - BEGIN) as u64))) {

@@ -84,22 +84,8 @@ pub(super) fn primes(
     Ok(primes)
 }
 
-/// A candidate p under test.
-struct Candidate {
-    modulus: Modulus,
-    /// For safe primes `(p - 1) / 2`, once p has passed a round.
-    half: Option<Modulus>,
-}
-
-impl Candidate {
-    fn both(&self) -> Vec<&Modulus> {
-        iter::once(&self.modulus).chain(&self.half).collect()
-    }
-
-    fn only_half(&self) -> Vec<&Modulus> {
-        self.half.iter().collect()
-    }
-}
+/// A candidate p under test. For safe primes also `(p - 1) / 2`, once p has passed a round.
+type Candidate = Vec<Modulus>;
 
 /// Returns the candidates that are primes, or safe primes. The others, and the round that rejected
 /// them, become public, and so is that all candidates have at least `min_bits` bits, of which their last
@@ -114,66 +100,51 @@ fn test(
     let on_engine = on_engine(testers.engine);
     let exponentiate = testers.devices.unwrap_or(&on_engine);
     let bits = min_bits.next_multiple_of(Limb::BITS);
-    let mut candidates: Vec<_> = candidates
-        .chunks_exact((bits / Limb::BITS) as usize)
-        .map(|number| Candidate {
-            modulus: Modulus::new(number, min_bits),
-            half: None,
-        })
+    let candidates = candidates.chunks_exact((bits / Limb::BITS) as usize);
+    let mut candidates: Vec<Candidate> = candidates
+        .map(|number| vec![Modulus::new(number, min_bits)])
         .collect();
     // A round with the base 2, which needs no randomness, rejects most candidates.
-    retain(&mut candidates, Candidate::both, 1, exponentiate, None)?;
+    retain(&mut candidates, 0, 1, exponentiate, None)?;
     if is_safe {
         for candidate in &mut candidates {
-            let mut half = Secret::new(candidate.modulus.by_ref().limbs.to_vec());
+            let mut half = Secret::new(candidate[0].by_ref().limbs.to_vec());
             UintRef::new_mut(&mut half).shr1_assign();
-            candidate.half = Some(Modulus::new(&half, min_bits - 1));
+            candidate.push(Modulus::new(&half, min_bits - 1));
         }
-        retain(&mut candidates, Candidate::only_half, 1, exponentiate, None)?;
+        retain(&mut candidates, 1, 1, exponentiate, None)?;
     }
     // All rounds at once leave no lane idle.
     let rounds = rounds(bits, is_safe);
-    retain(
-        &mut candidates,
-        Candidate::both,
-        rounds,
-        exponentiate,
-        Some(randomness),
-    )?;
+    retain(&mut candidates, 0, rounds, exponentiate, Some(randomness))?;
     if testers.devices.is_some() {
         // A composite that has passed because of a wrong power passes here once in 2^40 times for
         // 1024 bits: Damgård, Landrock and Pomerance, theorem 1.
-        retain(
-            &mut candidates,
-            Candidate::both,
-            1,
-            &on_engine,
-            Some(randomness),
-        )?;
+        retain(&mut candidates, 0, 1, &on_engine, Some(randomness))?;
     }
     let number = |candidate: Candidate| {
-        let limbs = candidate.modulus.by_ref().limbs.to_vec();
+        let limbs = candidate[0].by_ref().limbs.to_vec();
         Secret::new(BoxedUint::from(limbs))
     };
     Ok(candidates.into_iter().map(number).collect())
 }
 
-/// Drops the candidates of which one of the `moduli` does not pass all `rounds`. Bases are those of
-/// [`pass`].
+/// Drops the candidates whose numbers, from the index `first` on, do not all pass all `rounds`. Bases
+/// are those of [`pass`].
 fn retain(
     candidates: &mut Vec<Candidate>,
-    moduli: fn(&Candidate) -> Vec<&Modulus>,
+    first: usize,
     rounds: usize,
     exponentiate: Exponentiate<'_>,
     randomness: Option<&mut Randomness>,
 ) -> Result<(), Error> {
-    let tested = candidates.iter().flat_map(moduli);
+    let tested = candidates.iter().flat_map(|numbers| &numbers[first..]);
     let each: Vec<_> = tested
-        .flat_map(|modulus| iter::repeat_n(modulus.by_ref(), rounds))
+        .flat_map(|number| iter::repeat_n(number.by_ref(), rounds))
         .collect();
     let mut verdicts = pass(exponentiate, &each, randomness)?.into_iter();
-    candidates.retain(|candidate| {
-        let verdicts = verdicts.by_ref().take(rounds * moduli(candidate).len());
+    candidates.retain(|numbers| {
+        let verdicts = verdicts.by_ref().take(rounds * numbers[first..].len());
         verdicts.fold(true, |all, passed| all & passed)
     });
     Ok(())

@@ -50,6 +50,12 @@ impl SmallPrimes {
         let parts = groups.chunks(SUMS);
         Self(parts.map(|groups| Part::new(groups, words)).collect())
     }
+
+    /// Whether one of the primes divides the number: see [`Part::divides`].
+    pub(super) fn divide(&self, number: &[u32], or_less_1: bool) -> bool {
+        let mut parts = self.0.iter();
+        parts.any(|part| part.divides(number, or_less_1))
+    }
 }
 
 /// Groups neighbouring primes with products below `most`.
@@ -151,13 +157,6 @@ mod tests {
 
     use super::*;
 
-    fn divide_one(small_primes: &SmallPrimes, number: &[u32]) -> bool {
-        small_primes
-            .0
-            .iter()
-            .any(|part| part.divides(number, false))
-    }
-
     #[test]
     fn primes_below() {
         assert_eq!(odd_primes(30), [3, 5, 7, 11, 13, 17, 19, 23, 29]);
@@ -211,15 +210,14 @@ mod tests {
             ] {
                 let expected = primes.iter().any(|prime| &number % *prime == BigUint::ZERO);
                 let words = number.to_u32_digits();
-                assert_eq!(divide_one(&small_primes, &words), expected, "{number}");
+                assert_eq!(small_primes.divide(&words, false), expected, "{number}");
                 let less_1 = &number - 1u8;
                 let expected_less_1 = primes.iter().any(|prime| &less_1 % *prime == BigUint::ZERO);
-                let mut parts = small_primes.0.iter();
-                let found = parts.any(|part| part.divides(&words, true));
+                let found = small_primes.divide(&words, true);
                 assert_eq!(found, expected | expected_less_1, "{number}");
             }
         }
-        assert!(!divide_one(&small_primes, &[1]));
-        assert!(divide_one(&small_primes, &[0]));
+        assert!(!small_primes.divide(&[1], false));
+        assert!(small_primes.divide(&[0], false));
     }
 }
