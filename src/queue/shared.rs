@@ -113,17 +113,11 @@ impl Shared {
     pub(super) fn work(&self) {
         while let Some((requests, under_way)) = self.waiting.take() {
             let outcomes = self.compute(&requests);
-            let _under_way = match self.sharing {
-                // The backend is idle: the next batch may begin while this one's answers are handed
-                // out.
-                Sharing::Whole => {
-                    drop(under_way);
-                    None
-                }
-                // This thread takes the next batch itself when it is done.
-                Sharing::Threads { .. } => Some(under_way),
-            };
+            // Where a batch has the whole backend, that is idle: the next batch may begin while these
+            // answers are handed out. Else this thread takes the next one itself when it is done.
+            let under_way = Some(under_way).filter(|_| self.sharing != Sharing::Whole);
             self.answer(requests, outcomes);
+            drop(under_way);
         }
     }
 

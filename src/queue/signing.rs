@@ -30,17 +30,10 @@ pub struct Signing {
 enum Stage {
     /// The request was invalid.
     Failed(QueueError),
-    /// The queue has been full so far.
-    Blocked {
-        request: Request,
-        answer: Answer<Outcome>,
-        turn: Option<u64>,
-    },
-    Queued {
-        /// `None` if the caller has computed it.
-        ticket: Option<Ticket>,
-        answer: Answer<Outcome>,
-    },
+    /// The queue has been full so far. With the caller's turn, once it waits for space.
+    Blocked(Request, Answer<Outcome>, Option<u64>),
+    /// Without a ticket if the caller has computed the batch.
+    Queued(Option<Ticket>, Answer<Outcome>),
     Over,
 }
 
@@ -64,22 +57,13 @@ impl Signing {
             false => shared.waiting.push(work, request).map(Pushed::Waits),
         };
         let stage = match pushed {
-            Ok(pushed) => {
-                let ticket = match pushed {
-                    Pushed::Waits(ticket) => Some(ticket),
-                    Pushed::Led(batch, under_way) => {
-                        shared.lead(batch, under_way);
-                        None
-                    }
-                };
-                Stage::Queued { ticket, answer }
+            Ok(Pushed::Waits(ticket)) => Stage::Queued(Some(ticket), answer),
+            Ok(Pushed::Led(batch, under_way)) => {
+                shared.lead(batch, under_way);
+                Stage::Queued(None, answer)
             }
             Err(Refused::Closed) => Stage::Failed(QueueError::ShutDown),
-            Err(Refused::Full(request)) => Stage::Blocked {
-                request,
-                answer,
-                turn: None,
-            },
+            Err(Refused::Full(request)) => Stage::Blocked(request, answer, None),
         };
         Self {
             shared: shared.clone(),
@@ -90,9 +74,9 @@ impl Signing {
     /// Returns the error of a request that has failed already, or `Full` if it is not in the queue.
     pub(super) fn if_queued(self) -> Result<Self, QueueError> {
         match &self.stage {
-            Stage::Blocked { .. } => Err(QueueError::Full),
+            Stage::Blocked(..) => Err(QueueError::Full),
             Stage::Failed(error) => Err(error.clone()),
-            Stage::Queued { .. } | Stage::Over => Ok(self),
+            Stage::Queued(..) | Stage::Over => Ok(self),
         }
     }
 
@@ -168,40 +152,23 @@ impl Future for Signing {
         loop {
             match core::mem::replace(&mut self.stage, Stage::Over) {
                 Stage::Failed(error) => return Poll::Ready(Err(error)),
-                Stage::Blocked {
-                    request,
-                    answer,
-                    mut turn,
-                } => match self.shared.waiting.push_or_wait(
-                    request.work(),
-                    request,
-                    &mut turn,
-                    context.waker(),
-                ) {
-                    Ok(ticket) => {
-                        let ticket = Some(ticket);
-                        self.stage = Stage::Queued { ticket, answer };
-                    }
-                    Err(Refused::Closed) => return Poll::Ready(Err(QueueError::ShutDown)),
-                    Err(Refused::Full(request)) => {
-                        self.stage = Stage::Blocked {
-                            request,
-                            answer,
-                            turn,
-                        };
-                        return Poll::Pending;
-                    }
-                },
-                Stage::Queued { ticket, answer } => {
-                    return match answer.poll(context) {
-                        Poll::Pending => {
-                            self.stage = Stage::Queued { ticket, answer };
-                            Poll::Pending
+                Stage::Blocked(request, answer, mut turn) => {
+                    let (waiting, work) = (&self.shared.waiting, request.work());
+                    match waiting.push_or_wait(work, request, &mut turn, context.waker()) {
+                        Ok(ticket) => self.stage = Stage::Queued(Some(ticket), answer),
+                        Err(Refused::Closed) => self.stage = Stage::Failed(QueueError::ShutDown),
+                        Err(Refused::Full(request)) => {
+                            self.stage = Stage::Blocked(request, answer, turn);
+                            return Poll::Pending;
                         }
-                        Poll::Ready(outcome) => {
-                            Poll::Ready(outcome.unwrap_or(Err(QueueError::Unanswered)))
-                        }
-                    };
+                    }
+                }
+                Stage::Queued(ticket, answer) => {
+                    let polled = answer.poll(context);
+                    if polled.is_pending() {
+                        self.stage = Stage::Queued(ticket, answer);
+                    }
+                    return polled.map(|outcome| outcome.unwrap_or(Err(QueueError::Unanswered)));
                 }
                 Stage::Over => panic!("a `Signing` was polled after it had come back"),
             }
@@ -212,12 +179,9 @@ impl Future for Signing {
 impl Drop for Signing {
     fn drop(&mut self) {
         match &self.stage {
-            Stage::Failed(_) | Stage::Over | Stage::Queued { ticket: None, .. } => {}
-            Stage::Blocked { turn, .. } => self.shared.stop_waiting(*turn),
-            Stage::Queued {
-                ticket: Some(ticket),
-                ..
-            } => self.shared.cancel(*ticket),
+            Stage::Failed(_) | Stage::Over | Stage::Queued(None, _) => {}
+            Stage::Blocked(.., turn) => self.shared.stop_waiting(*turn),
+            Stage::Queued(Some(ticket), _) => self.shared.cancel(*ticket),
         }
     }
 }
@@ -226,8 +190,8 @@ impl fmt::Debug for Signing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.stage {
             Stage::Failed(_) => "Signing(failed)",
-            Stage::Blocked { .. } => "Signing(waits for space)",
-            Stage::Queued { .. } => "Signing(in the queue)",
+            Stage::Blocked(..) => "Signing(waits for space)",
+            Stage::Queued(..) => "Signing(in the queue)",
             Stage::Over => "Signing(over)",
         })
     }
@@ -248,10 +212,7 @@ mod tests {
         drop(reply);
         let signing = Signing {
             shared: queue.0.shared.clone(),
-            stage: Stage::Queued {
-                ticket: None,
-                answer,
-            },
+            stage: Stage::Queued(None, answer),
         };
         assert_eq!(signing.wait(), Err(QueueError::Unanswered));
     }
