@@ -98,7 +98,7 @@ impl Case {
     /// Runs from the message to its signature, which belongs to the caller, and to a refusal. With
     /// `leak`, a copy of the message remains.
     fn run(&self, leak: bool) {
-        let prepared = VARIANT.prepare(&mut &self.r, &self.message).unwrap();
+        let prepared = VARIANT.prepare(&mut &self.r, &self.message[..]).unwrap();
         let blind = VARIANT.blind(&mut &self.r, &self.key, &*prepared);
         let (_, state) = blind.unwrap();
         core::mem::forget(state.finalize(&self.blind_signature).unwrap());
