@@ -9,9 +9,12 @@ use rns_bases::{Bases, WIDTHS, file_name, text};
 fn headers_are_up_to_date() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for (bits, _) in WIDTHS {
-        let committed = fs::read_to_string(folder.join(file_name(bits))).unwrap();
+        let path = folder.join(file_name(bits));
+        let run = "run `cargo run -p rns-bases`";
+        let committed = fs::read_to_string(&path);
+        let committed = committed.unwrap_or_else(|error| panic!("{path:?}: {error}; {run}"));
         let bases = Bases::new(bits).unwrap();
-        assert!(committed == text(&bases), "run `cargo run -p rns-bases`");
+        assert!(committed == text(&bases), "{path:?}: {run}");
         // Control: a changed word is noticed.
         let mut changed = bases;
         changed.a.swap(0, 1);
