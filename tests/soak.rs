@@ -35,7 +35,7 @@ fn wrong_results_are_found() {
 
 #[test]
 fn growth_is_found() {
-    let (passed, text) = soak(&["--seconds", "6", "--control", "leak"]);
+    let (passed, text) = soak(&["--seconds", "8", "--control", "leak"]);
     assert!(
         !passed && text.contains("verdict: failed: memory grew by"),
         "{text}"

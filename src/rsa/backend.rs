@@ -20,9 +20,9 @@ pub use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::secret::Secret;
 
 pub use super::batch::Items;
-use super::batch::{Batch, KeyClass, Outputs, Positions, Source};
+use super::batch::{Batch, Outputs, Positions, Source};
 use super::error::Error;
-use super::key::KeyParts;
+use super::key::{KeyClass, KeyParts};
 use super::private_op;
 use super::random::Streams;
 

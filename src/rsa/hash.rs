@@ -62,23 +62,18 @@ macro_rules! with_type {
 pub(super) use with_type;
 
 impl Hash {
-    /// All functions, in the order of the variants, with their names.
-    const ALL: [(Self, &str); 10] = [
-        (Self::Sha224, "SHA-224"),
-        (Self::Sha256, "SHA-256"),
-        (Self::Sha384, "SHA-384"),
-        (Self::Sha512, "SHA-512"),
-        (Self::Sha512_224, "SHA-512/224"),
-        (Self::Sha512_256, "SHA-512/256"),
-        (Self::Sha3_224, "SHA3-224"),
-        (Self::Sha3_256, "SHA3-256"),
-        (Self::Sha3_384, "SHA3-384"),
-        (Self::Sha3_512, "SHA3-512"),
+    const ALL: [Self; 10] = [
+        Self::Sha224,
+        Self::Sha256,
+        Self::Sha384,
+        Self::Sha512,
+        Self::Sha512_224,
+        Self::Sha512_256,
+        Self::Sha3_224,
+        Self::Sha3_256,
+        Self::Sha3_384,
+        Self::Sha3_512,
     ];
-
-    fn all() -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().map(|(hash, _)| hash)
-    }
 
     /// The length of a digest in bytes.
     #[must_use]
@@ -88,15 +83,18 @@ impl Hash {
 
     /// The hash function with this object identifier.
     pub(super) fn of(oid: ObjectIdentifier) -> Option<Self> {
-        Self::all().find(|hash| hash.oid() == oid)
+        Self::ALL.into_iter().find(|hash| hash.oid() == oid)
     }
 
     /// The hash function `D`, which may have no object identifier. The digest of the empty message
     /// identifies it.
     pub(super) fn of_type<D: Digest>() -> Option<Self> {
         let empty = D::digest([]);
-        let mut same_len = Self::all().filter(|hash| hash.digest_len() == empty.len());
-        same_len.find(|hash| *hash.digest(&[]).as_ref() == empty[..])
+        let same_len = Self::ALL
+            .into_iter()
+            .filter(|hash| hash.digest_len() == empty.len());
+        let mut same = same_len.filter(|hash| *hash.digest(&[]).as_ref() == empty[..]);
+        same.next()
     }
 
     pub(super) fn oid(self) -> ObjectIdentifier {
@@ -151,20 +149,17 @@ pub(super) fn add_mask<D: Digest>(seed: &[u8], octets: &mut [u8]) {
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(Self::ALL[*self as usize].1)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_in_the_order_of_the_variants() {
-        for (i, hash) in Hash::all().enumerate() {
-            assert_eq!(hash as usize, i);
-        }
-        assert_eq!(alloc::format!("{}", Hash::Sha512_256), "SHA-512/256");
-        assert_eq!(alloc::format!("{}", Hash::Sha3_512), "SHA3-512");
+        f.write_str(match self {
+            Self::Sha224 => "SHA-224",
+            Self::Sha256 => "SHA-256",
+            Self::Sha384 => "SHA-384",
+            Self::Sha512 => "SHA-512",
+            Self::Sha512_224 => "SHA-512/224",
+            Self::Sha512_256 => "SHA-512/256",
+            Self::Sha3_224 => "SHA3-224",
+            Self::Sha3_256 => "SHA3-256",
+            Self::Sha3_384 => "SHA3-384",
+            Self::Sha3_512 => "SHA3-512",
+        })
     }
 }

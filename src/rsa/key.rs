@@ -22,7 +22,7 @@ use core::fmt;
 
 pub use self::components::RsaComponents;
 pub use self::fault::KeyFault;
-pub(super) use self::parts::{Crt, KeyParts, Private};
+pub(super) use self::parts::{Crt, KeyClass, KeyParts, Private, moduli};
 pub use self::pem::{PemBlock, decode_pem};
 pub use self::public::PublicKey;
 pub use self::restriction::Restriction;

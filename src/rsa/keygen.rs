@@ -196,20 +196,20 @@ impl<B: RsaBackend + Sync> KeyGenerator<B> {
         let engine = host.backend.engine().0;
         let generate = |count: usize| self.on_thread(engine, &mut streams.next(), count);
         let mut shares = (0..threads).map(|thread| (count + thread) / threads);
-        let own = shares.next().unwrap_or(0);
+        let mut own = shares.next().unwrap_or(0);
         thread::scope(|scope| {
-            let start = |count| {
-                let started = thread::Builder::new().spawn_scoped(scope, move || generate(count));
-                started.map_err(|_| count)
-            };
-            let others: Vec<_> = shares.map(start).collect();
+            let mut others = Vec::with_capacity(threads);
+            for count in shares {
+                let start = thread::Builder::new().spawn_scoped(scope, move || generate(count));
+                match start {
+                    Ok(other) => others.push(other),
+                    // The operating system refused the thread.
+                    Err(_) => own += count,
+                }
+            }
             let mut keys = generate(own)?;
             for other in others {
-                keys.extend(match other {
-                    Ok(other) => other.join().unwrap_or_else(|panic| resume_unwind(panic)),
-                    // The operating system refused the thread.
-                    Err(count) => generate(count),
-                }?);
+                keys.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic))?);
             }
             Ok(keys)
         })

@@ -2,7 +2,7 @@
 //! results. A public operation differs only in its power, and is not checked.
 //!
 //! All numbers are secret. They are in flat buffers, one item after another, with as many limbs as
-//! the class has, least significant limb first. The keys' [class](super::batch::KeyClass) and order
+//! the class has, least significant limb first. The keys' [class](super::key::KeyClass) and order
 //! are public.
 //!
 //! # Blinding
@@ -28,9 +28,9 @@ use batch_modexp_core::secret::{Secret, reveal, scrubbed};
 use crypto_bigint::Limb;
 use rand_core::TryRng;
 
-use super::batch::{Batch, Items, moduli};
+use super::batch::{Batch, Items};
 use super::error::Error;
-use super::key::Crt;
+use super::key::{Crt, moduli};
 use super::limbs::{octets_to_limbs, write_octets};
 use super::random::{Randomness, draw_below};
 

@@ -85,11 +85,9 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         key: &PublicKey,
         signed: &[(M, T)],
     ) -> Result<Verdicts, Error> {
-        let (scheme, narrowest) = (&self.scheme, self.narrowest);
-        self.verify_items(signed.len(), |i| {
+        self.verify_all(signed.len(), |i| {
             let (message, signature) = &signed[i];
-            let message = Message(message.as_ref());
-            (key, scheme, narrowest, message, signature.as_ref())
+            (key, Message(message.as_ref()), signature.as_ref())
         })
     }
 
@@ -102,11 +100,9 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         &self,
         signed: &[(&PublicKey, M, T)],
     ) -> Result<Verdicts, Error> {
-        let (scheme, narrowest) = (&self.scheme, self.narrowest);
-        self.verify_items(signed.len(), |i| {
+        self.verify_all(signed.len(), |i| {
             let (key, message, signature) = &signed[i];
-            let message = Message(message.as_ref());
-            (*key, scheme, narrowest, message, signature.as_ref())
+            (*key, Message(message.as_ref()), signature.as_ref())
         })
     }
 
@@ -122,11 +118,9 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         key: &PublicKey,
         signed: &[(M, T)],
     ) -> Result<Verdicts, Error> {
-        let (scheme, narrowest) = (&self.scheme, self.narrowest);
-        self.verify_items(signed.len(), |i| {
+        self.verify_all(signed.len(), |i| {
             let (digest, signature) = &signed[i];
-            let digest = Digest(digest.as_ref());
-            (key, scheme, narrowest, digest, signature.as_ref())
+            (key, Digest(digest.as_ref()), signature.as_ref())
         })
     }
 
@@ -139,16 +133,28 @@ impl<B: RsaBackend, S: Scheme> BatchVerifier<B, S> {
         &self,
         signed: &[(&PublicKey, M, T)],
     ) -> Result<Verdicts, Error> {
-        let (scheme, narrowest) = (&self.scheme, self.narrowest);
-        self.verify_items(signed.len(), |i| {
+        self.verify_all(signed.len(), |i| {
             let (key, digest, signature) = &signed[i];
-            let digest = Digest(digest.as_ref());
-            (*key, scheme, narrowest, digest, signature.as_ref())
+            (*key, Digest(digest.as_ref()), signature.as_ref())
+        })
+    }
+
+    /// Verifies the signature that `item` returns for each of `count` positions, with the key and the
+    /// content beside it.
+    fn verify_all<'s>(
+        &self,
+        count: usize,
+        item: impl Fn(usize) -> (&'s PublicKey, Content<'s>, &'s [u8]) + Sync,
+    ) -> Result<Verdicts, Error> {
+        let (scheme, narrowest) = (&self.scheme, self.narrowest);
+        self.verdicts(count, |i| {
+            let (key, content, signature) = item(i);
+            (key, scheme, narrowest, content, signature)
         })
     }
 
     /// Verifies what `item` returns for each of `count` positions.
-    fn verify_items<'s>(
+    fn verdicts<'s>(
         &self,
         count: usize,
         item: impl Fn(usize) -> Item<'s, S> + Sync,
@@ -176,7 +182,7 @@ impl<B: RsaBackend> BatchVerifier<B, AnyScheme> {
         &self,
         signed: &[(&PublicKey, AnyScheme, M, T)],
     ) -> Result<Verdicts, Error> {
-        self.verify_items(signed.len(), |i| {
+        self.verdicts(signed.len(), |i| {
             let (key, scheme, message, signature) = &signed[i];
             let narrowest = scheme.narrowest();
             let message = Message(message.as_ref());
@@ -193,7 +199,7 @@ impl<B: RsaBackend> BatchVerifier<B, AnyScheme> {
         &self,
         signed: &[(&PublicKey, AnyScheme, M, T)],
     ) -> Result<Verdicts, Error> {
-        self.verify_items(signed.len(), |i| {
+        self.verdicts(signed.len(), |i| {
             let (key, scheme, digest, signature) = &signed[i];
             let narrowest = scheme.narrowest();
             let digest = Digest(digest.as_ref());

@@ -79,14 +79,19 @@ impl Listener {
 fn lock(path: &Path) -> io::Result<File> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    let file = OpenOptions::new().append(true).create(true).open(&name)?;
+    let file = OpenOptions::new().append(true).create(true).open(&name);
+    let of_file = |error: io::Error| {
+        let problem = format!("the lock file {}: {error}", Path::new(&name).display());
+        io::Error::new(error.kind(), problem)
+    };
+    let file = file.map_err(of_file)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(io::Error::new(
             ErrorKind::AddrInUse,
             "another server is about to listen on that socket",
         )),
-        Err(TryLockError::Error(error)) => Err(error),
+        Err(TryLockError::Error(error)) => Err(of_file(error)),
     }
 }
 

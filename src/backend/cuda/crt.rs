@@ -207,7 +207,7 @@ pub(crate) struct CrtBatch<'a, F> {
     class: CrtClass,
     runs: &'a [CrtRun<'a>],
     /// The public exponent of the keys, if bases are blinded.
-    blinded_by: Option<u64>,
+    blinding_exponent: Option<u64>,
     feed: Feeding<'a, F>,
     #[cfg(test)]
     tampering: Tampering<'a>,
@@ -226,7 +226,7 @@ pub(crate) struct Prepared {
     /// the table.
     key_indices: Vec<(usize, u32)>,
     /// The largest chunk that the host blinds, in items.
-    blinded_by_host: usize,
+    most_blinded_by_host: usize,
 }
 
 impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
@@ -249,7 +249,7 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         // An instance of the kernel is half of an item.
         let resident = halves.resident_instances() / 2;
         let per_block = plan.entry.instances_per_block.div_ceil(2);
-        let part = PART_FOR_SHORT[usize::from(self.blinded_by.is_some())];
+        let part = PART_FOR_SHORT[usize::from(self.blinding_exponent.is_some())];
         // If the items fit on the device at once, two halves need less host work at the start and
         // the end. For larger shares, full chunks make fewer threads wait for each other.
         let lens = match count > resident {
@@ -270,7 +270,7 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
             window: plan.window,
             records: table.hold(),
             key_indices,
-            blinded_by_host: BLINDED_BY_A_THREAD * self.feed.threads.count() / sharing,
+            most_blinded_by_host: BLINDED_BY_A_THREAD * self.feed.threads.count() / sharing,
         };
         Ok((prepared, lens))
     }
@@ -282,9 +282,9 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         slot: &mut Slot,
         submitting: &Mutex<()>,
     ) -> Result<Self::Chunk, Stop<F::Error>> {
-        let operands = match self.blinded_by {
+        let operands = match self.blinding_exponent {
             None => Operands::Same,
-            Some(_) if chunk.len() <= prepared.blinded_by_host => Operands::Given,
+            Some(_) if chunk.len() <= prepared.most_blinded_by_host => Operands::Given,
             Some(public_exponent) => Operands::Blinded(public_exponent),
         };
         let work = prepared.work(chunk.len(), operands);
@@ -320,7 +320,7 @@ impl<'a, F> CrtBatch<'a, F> {
         cuda: &'a Cuda,
         class: CrtClass,
         runs: &'a [CrtRun<'a>],
-        blinded_by: Option<u64>,
+        blinding_exponent: Option<u64>,
         feed: &'a F,
     ) -> Self {
         Self {
@@ -333,7 +333,7 @@ impl<'a, F> CrtBatch<'a, F> {
             },
             class,
             runs,
-            blinded_by,
+            blinding_exponent,
             #[cfg(test)]
             tampering: Tampering::default(),
         }

@@ -12,9 +12,9 @@ use crate::backend::auto::{
 };
 use crate::rsa::KeyHandle;
 #[cfg(feature = "cuda")]
-use crate::rsa::batch::KeyClass;
-#[cfg(feature = "cuda")]
 use crate::rsa::error::Error;
+#[cfg(feature = "cuda")]
+use crate::rsa::key::KeyClass;
 
 #[cfg(feature = "cuda")]
 impl RsaBackend for Both {

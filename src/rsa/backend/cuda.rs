@@ -16,9 +16,9 @@ use crate::backend::cuda::crt::{CrtBatch, CrtClass, CrtRun, CrtShape};
 use crate::backend::cuda::family::Tuning;
 use crate::backend::cuda::feed::Feed;
 use crate::backend::cuda::runtime::pipeline::Destination;
-use crate::rsa::batch::{Batch, KeyClass};
+use crate::rsa::batch::Batch;
 use crate::rsa::error::Error;
-use crate::rsa::key::{KeyHandle, KeyParts};
+use crate::rsa::key::{KeyClass, KeyHandle, KeyParts};
 use crate::rsa::private_op::{self, Blinded, EncodedItems};
 
 /// Items at a time for keys without CRT kernels; enough for the exponentiations to fill a device.
@@ -98,8 +98,8 @@ fn private_ops(
     if let Some(kernels) = crt_kernels(cuda, &batch.class) {
         let runs: Vec<_> = runs(batch.keys).map(crt_run).collect();
         let feed = ItemFeed::new(cuda, batch);
-        let blinded_by = batch.is_blinded.then(|| low_64_bits(batch.class.e));
-        let crt_batch = CrtBatch::new(cuda, kernels, &runs, blinded_by, &feed);
+        let blinding_exponent = batch.is_blinded.then(|| low_64_bits(batch.class.e));
+        let crt_batch = CrtBatch::new(cuda, kernels, &runs, blinding_exponent, &feed);
         let result = run(crt_batch, items.reborrow());
         if feed.has_fault.into_inner() {
             renew_records(&items);

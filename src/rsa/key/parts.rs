@@ -1,5 +1,8 @@
-//! The numbers of a key, and the seal over them.
+//! The numbers of a key, the seal over them, and the class of keys that are computed together.
 
+use alloc::vec::Vec;
+
+use batch_modexp_core::PublicExponent;
 use batch_modexp_core::monty::{Modulus, ModulusRef};
 use batch_modexp_core::secret::{Secret, reveal, scrubbed};
 use crypto_bigint::modular::BoxedMontyParams;
@@ -195,4 +198,73 @@ impl Record {
         self.0.update([kind, hash]);
         self.0.update((min_salt_len as u64).to_le_bytes());
     }
+}
+
+/// Public properties that the keys of a class share.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(in crate::rsa) struct KeyClass<'a> {
+    /// The width of n in bits.
+    pub(in crate::rsa) n_width: u32,
+    /// The public exponent, as short as possible.
+    pub(in crate::rsa) e: &'a [Limb],
+    /// Whether they are private keys: for private operations.
+    pub(in crate::rsa) is_private: bool,
+    /// `None` for public keys, and for private ones without CRT values.
+    pub(in crate::rsa) prime: Option<PrimeClass>,
+}
+
+/// Public properties that the primes of a class share.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(in crate::rsa) struct PrimeClass {
+    /// The width of both primes in bits.
+    pub(in crate::rsa) width: u32,
+    /// A bound on the lengths of both primes, and so of dP and dQ, in bits.
+    pub(in crate::rsa) bits: u32,
+}
+
+impl<'a> KeyClass<'a> {
+    /// The class of a key.
+    pub(in crate::rsa) fn of(key: &'a KeyParts) -> Self {
+        let numbers = key.private.as_ref().map(|private| &private.numbers);
+        Self {
+            n_width: key.n().width(),
+            e: key.e.as_limbs(),
+            is_private: numbers.is_some(),
+            prime: match numbers {
+                Some(Private::Crt(crt)) => Some(PrimeClass {
+                    width: crt.p().width(),
+                    bits: crt.prime_bits,
+                }),
+                Some(Private::Plain { .. }) | None => None,
+            },
+        }
+    }
+
+    /// The public exponent.
+    pub(in crate::rsa) fn exponent(&self) -> PublicExponent {
+        PublicExponent::of_limbs(self.e)
+    }
+
+    /// The public exponent less 1.
+    pub(in crate::rsa) fn exponent_less_1(&self) -> PublicExponent {
+        PublicExponent::one_less(self.e)
+    }
+
+    /// The number of exponentiations in a private operation.
+    pub(in crate::rsa) fn exponentiations(&self) -> usize {
+        match self.prime {
+            Some(_) => 2,
+            None => 1,
+        }
+    }
+
+    /// Limbs in n.
+    pub(in crate::rsa) fn limbs(&self) -> usize {
+        (self.n_width / Limb::BITS) as usize
+    }
+}
+
+/// The modulus n of each key.
+pub(in crate::rsa) fn moduli<'a>(keys: &[&'a KeyParts]) -> Vec<ModulusRef<'a>> {
+    keys.iter().map(|key| key.n()).collect()
 }

@@ -24,7 +24,7 @@ fn prepared(class: &CrtClass) -> Prepared {
         window: Window::new(5).unwrap(),
         records: HeldRecords::none(class.records()),
         key_indices: Vec::new(),
-        blinded_by_host: 0,
+        most_blinded_by_host: 0,
     }
 }
 

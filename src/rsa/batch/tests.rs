@@ -4,10 +4,8 @@ use batch_modexp_core::engine::SecretPowers;
 
 use super::*;
 use crate::rsa::backend::RsaBackend;
-use crate::rsa::batch::{KeyClass, Positions, Source};
 use crate::rsa::hazmat::rsasp1;
-use crate::rsa::key::{KeyHandle, KeyParts};
-use crate::rsa::random::{Randomness, Streams};
+use crate::rsa::key::KeyHandle;
 
 /// A source of the key of all items; only the key is asked for.
 struct Keys(KeyHandle);
@@ -23,7 +21,7 @@ impl Source for Keys {
 }
 
 fn key() -> KeyHandle {
-    KeyHandle::from_pkcs1_pem(include_str!("../../../../tests/keys/rsa1024.pem")).unwrap()
+    KeyHandle::from_pkcs1_pem(include_str!("../../../tests/keys/rsa1024.pem")).unwrap()
 }
 
 /// Three items with outputs of up to five octets, after `change`.
