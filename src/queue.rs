@@ -203,7 +203,7 @@ impl BatchQueue {
     ///
     /// # Errors
     ///
-    /// Those of [`try_sign`](Self::try_sign), and [`Error::DigestLength`].
+    /// Those of [`try_sign`](Self::try_sign), and [`Error::DigestLength`](crate::rsa::Error::DigestLength).
     pub fn try_sign_prehash(
         &self,
         key: &KeyHandle,
@@ -239,7 +239,7 @@ impl BatchQueue {
     ///
     /// # Errors
     ///
-    /// Those of [`sign_blocking`](Self::sign_blocking), and [`Error::DigestLength`].
+    /// Those of [`sign_blocking`](Self::sign_blocking), and [`Error::DigestLength`](crate::rsa::Error::DigestLength).
     pub fn sign_prehash_blocking(
         &self,
         key: &KeyHandle,

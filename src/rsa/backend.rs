@@ -74,7 +74,7 @@ pub trait RsaBackend {
     /// # Errors
     ///
     /// [`Error::Rng`], or the backend's error if it fails as a whole. The error of a single item is
-    /// stored in its slot.
+    /// stored in its place.
     fn compute(&self, items: Items<'_>) -> Result<(), Error> {
         items.compute_on(self)
     }

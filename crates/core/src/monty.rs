@@ -66,7 +66,7 @@ impl<'a> ModulusRef<'a> {
     }
 
     /// `out = base ^ (exponent mod 2^exponent_bits) mod modulus`, below the modulus, for any base.
-    /// It may be narrower than the modulus.
+    /// The base may be narrower than the modulus.
     ///
     /// Fixed window (Handbook of Applied Cryptography, algorithm 14.82): each digit, 0 included,
     /// costs as many squarings as it has bits, a scan of the whole table and a multiplication.
@@ -103,7 +103,7 @@ impl<'a> ModulusRef<'a> {
     }
 
     /// Fills a table of at least two numbers with the Montgomery forms of `base^0`, `base^1` and so
-    /// on, for any base. It may be narrower than the modulus.
+    /// on, for any base. The base may be narrower than the modulus.
     pub(crate) fn fill_with_powers(&self, base: &[Limb], table: &mut [Limb]) {
         let size = self.limbs.len();
         self.to_montgomery(&[Limb::ONE], &mut table[..size]);
@@ -115,7 +115,7 @@ impl<'a> ModulusRef<'a> {
         }
     }
 
-    /// `out = base ^ exponent mod modulus`, for any base. It may be narrower than the modulus.
+    /// `out = base ^ exponent mod modulus`, for any base. The base may be narrower than the modulus.
     /// `scratch` holds two numbers and the exponent's odd powers.
     pub(crate) fn public_pow(
         &self,
@@ -182,7 +182,7 @@ impl<'a> ModulusRef<'a> {
         mem::swap(value, spare);
     }
 
-    /// `out = value * R mod modulus`, the Montgomery form of any value. It may be narrower than the
+    /// `out = value * R mod modulus`, the Montgomery form of any value. The value may be narrower than the
     /// modulus.
     pub fn to_montgomery(&self, value: &[Limb], out: &mut [Limb]) {
         self.mul(value, self.r2, out);

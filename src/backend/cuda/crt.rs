@@ -250,7 +250,7 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         let resident = halves.resident_instances() / 2;
         let per_block = plan.entry.instances_per_block.div_ceil(2);
         let part = PART_FOR_SHORT[usize::from(self.blinding_exponent.is_some())];
-        // If the items fit on the device at once, two halves need less host work at the start and
+        // If the items fit on the device at once, two chunks of half the size need less host work at the start and
         // the end. For larger shares, full chunks make fewer threads wait for each other.
         let lens = match count > resident {
             true => ChunkLens {

@@ -27,8 +27,8 @@ pub(crate) trait Job<O>: Sync {
     /// Errors that end a call early: those of devices, and those of the maker of the inputs.
     type Error: From<Error> + Send;
 
-    /// The estimated time for `count` instances on the device, in milliseconds. `None` if the
-    /// device has no kernel for this job.
+    /// The estimated time for `count` instances on the device, in milliseconds. An instance has one
+    /// result: in a CRT batch it is an item. `None` if the device has no kernel for this job.
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64>;
 
     /// Prepares the device of the call for any instances of the batch, and says how long the chunks
