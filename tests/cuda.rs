@@ -313,42 +313,6 @@ fn calls_from_several_threads() {
     });
 }
 
-/// Repeatedly wipes a key while others sign with it; all signatures are valid.
-#[test]
-fn evicted_keys_come_back() {
-    use batch_modexp::rsa::{BatchSigner, KeyHandle, Pkcs1v15, sha2::Sha256};
-    use std::sync::atomic::{AtomicBool, Ordering};
-
-    let pem = include_str!("keys/rsa2048-pkcs8.pem");
-    let key = KeyHandle::from_pkcs8_pem(pem).unwrap();
-    // It has been on no device yet.
-    key.evict().unwrap();
-    let Some((_memory, cuda)) = gpu() else { return };
-    let messages: Vec<_> = (0..500u32).map(u32::to_le_bytes).collect();
-    let mut rng = ChaCha20Rng::seed_from_u64(1);
-    let host = BatchSigner::new(Serial, Pkcs1v15::<Sha256>::new());
-    let expected = host.sign(&mut rng, &key, &messages[..20]).unwrap();
-    let signer = BatchSigner::new(cuda, Pkcs1v15::<Sha256>::new());
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let eviction = scope.spawn(|| {
-            while !over.load(Ordering::Relaxed) {
-                key.evict().unwrap();
-            }
-        });
-        for _ in 0..30 {
-            let signatures = signer.sign(&mut rng, &key, &messages).unwrap();
-            assert!(signatures.iter().take(20).eq(&expected));
-            assert!(signatures.iter().all(|signature| signature.is_ok()));
-        }
-        over.store(true, Ordering::Relaxed);
-        eviction.join().unwrap();
-    });
-    key.evict().unwrap();
-    let signatures = signer.sign(&mut rng, &key, &messages[..20]).unwrap();
-    assert_eq!(signatures, expected);
-}
-
 #[test]
 fn devices_that_do_not_exist() {
     let result = Cuda::with_devices(&[usize::MAX]);

@@ -41,8 +41,7 @@ use crypto_bigint::Unsigned;
 
 use self::family::{Entry, Plan};
 use self::feed::HostPool;
-use self::runtime::device::Device;
-use self::runtime::pipeline::Devices;
+use self::runtime::device::{Device, Devices};
 
 pub use self::calibration::Calibration;
 pub(crate) use self::calibration::ProcessorCosts;
@@ -52,8 +51,6 @@ pub use self::family::{
 pub use self::fixed_base::CudaFixedBase;
 pub use self::runtime::device::Timing;
 pub use self::runtime::probe::DeviceInfo;
-#[cfg(feature = "rsa")]
-pub(crate) use self::runtime::records::Residence;
 #[doc(inline)]
 pub use batch_modexp_core::window::Window;
 #[doc(inline)]

@@ -249,12 +249,6 @@ impl<'a> Items<'a> {
             .as_deref()
             .filter(|_| self.lens_plus_1[item] == 0)
     }
-
-    /// Whether an item has failed its check.
-    #[cfg(feature = "cuda")]
-    pub(super) fn is_fault(&self, item: usize) -> bool {
-        matches!(self.error(item), Some(Error::Fault { .. }))
-    }
 }
 
 /// The outputs of a batch, in one buffer. They stay in the order in which items are computed, grouped

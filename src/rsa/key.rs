@@ -115,26 +115,6 @@ impl KeyHandle {
         self.0.restriction
     }
 
-    /// Wipes the records of the key on all GPUs, for all clones of the handle, and returns when it
-    /// is done.
-    ///
-    /// Otherwise a device keeps the key's record, with its primes and CRT values, until the last
-    /// handle or the backend is dropped. Without a record on any device this does nothing. It waits
-    /// for calls under way on the devices. The handle stays usable: the next call on a GPU uploads
-    /// the key again.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Cuda`](batch_modexp_core::Error::Cuda) if a device could not wipe its record. All
-    /// devices are tried, and the record is never read again.
-    ///
-    /// [`Error::Forked`](batch_modexp_core::Error::Forked) in a forked child if the key was on a
-    /// device: the parent's devices keep it.
-    #[cfg(feature = "cuda")]
-    pub fn evict(&self) -> Result<(), batch_modexp_core::Error> {
-        self.0.private().on_devices.evict()
-    }
-
     pub(super) fn parts(&self) -> &KeyParts {
         &self.0
     }

@@ -1,7 +1,7 @@
 //! CRT batches: `m^d mod n` for many numbers m and keys `n = p q`, computed on the devices.
 //!
-//! The caller is a [`Feed`], which makes the numbers and takes the results. Key records stay on the
-//! devices. The results are not checked here.
+//! The caller is a [`CrtFeed`], which makes the numbers and takes the results. Each chunk brings the
+//! records of its keys along. The results are not checked here.
 //!
 //! A chunk is computed by launches of `rsa_BITS_*` (`kernels/README.md`): both half exponentiations,
 //! Garner's recombination, and the product of the power and a factor. A first one may blind both
@@ -12,32 +12,31 @@
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
-use std::sync::Mutex;
 
 use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::window::Window;
 use crypto_bigint::{BoxedUint, Limb};
-use cudarc::driver::DriverError;
 
 #[cfg(test)]
 pub(crate) use self::tests::{ChangeInputs, Injection, Tampering};
 use super::Cuda;
 use super::family::{self, Entry, Operation, Plan};
-use super::feed::{Feed, Feeding, copy_in, copy_out, write_indices};
+use super::feed::{Feed, Feeding, NonTemporal, copy_out, write_records};
 use super::runtime::device::Call;
 use super::runtime::launch::{Argument, Kernel, Work, places};
-use super::runtime::lock;
-use super::runtime::pipeline::{ChunkLens, Destination, Job, Stop};
+use super::runtime::pipeline::{Destination, Job, Stop, chunk_len};
 use super::runtime::probe::DeviceInfo;
-use super::runtime::records::{HeldRecords, RecordKind, Residence, TableInUse};
 use super::runtime::slot::Slot;
 
-/// Consecutive items of one key, and the numbers in its record: `n = p q`, the exponents for p and
-/// q, and `q^-1 mod p`. All except n are secret.
-pub(crate) struct CrtRun<'a> {
-    pub(crate) len: usize,
-    /// The records of the key on the devices.
-    pub(crate) residence: &'a Residence,
+/// The caller of a CRT batch.
+pub(crate) trait CrtFeed<O>: Feed<O> {
+    /// The keys of some items, each with the number of consecutive items that have it.
+    fn keys(&self, items: Range<usize>) -> Vec<(CrtKey<'_>, usize)>;
+}
+
+/// The numbers in the record of a key: `n = p q`, the exponents for p and q, and `q^-1 mod p`. All
+/// except n are secret.
+pub(crate) struct CrtKey<'a> {
     pub(crate) p: ModulusRef<'a>,
     pub(crate) exponent_p: &'a BoxedUint,
     pub(crate) q: ModulusRef<'a>,
@@ -49,9 +48,9 @@ pub(crate) struct CrtRun<'a> {
 /// The length of a record, in factors of n.
 const RECORD_FACTORS: usize = 11;
 
-impl CrtRun<'_> {
+impl CrtKey<'_> {
     /// Writes the whole record of the key.
-    fn write_record(&self, record: &mut [u64]) {
+    fn write_record<'w>(&self, record: &'w mut [u64], stores: &mut NonTemporal<'w>) {
         let words = record.len() / RECORD_FACTORS;
         let parts = [
             self.p.limbs,
@@ -69,7 +68,7 @@ impl CrtRun<'_> {
         let places = factors.chain(products.chunks_exact_mut(2 * words));
         places
             .zip(parts)
-            .for_each(|(place, part)| copy_in(part, place));
+            .for_each(|(place, part)| stores.copy_in(part, place));
     }
 }
 
@@ -159,15 +158,6 @@ impl CrtClass {
         let halves = self.halves.iter().copied().filter(|_| runs);
         Plan::fastest(halves, self.shape.exponent_bits, 2 * count, device)
     }
-
-    /// The kind of the records of its keys.
-    pub(crate) fn records(&self) -> RecordKind {
-        RecordKind {
-            family: self.join.key.family,
-            bits: self.join.bits,
-            words: RECORD_FACTORS * self.recombine.words(),
-        }
-    }
 }
 
 /// The operands of `factor * base^exponent`, and the numbers that are copied to the device for
@@ -205,7 +195,6 @@ impl Cuda {
 pub(crate) struct CrtBatch<'a, F> {
     cuda: &'a Cuda,
     class: CrtClass,
-    runs: &'a [CrtRun<'a>],
     /// The public exponent of the keys, if bases are blinded.
     blinding_exponent: Option<u64>,
     feed: Feeding<'a, F>,
@@ -213,7 +202,7 @@ pub(crate) struct CrtBatch<'a, F> {
     tampering: Tampering<'a>,
 }
 
-/// The kernels and key records with which a device computes its share.
+/// The kernels with which a device computes its share.
 pub(crate) struct Prepared {
     halves: Kernel,
     recombine: Kernel,
@@ -221,15 +210,11 @@ pub(crate) struct Prepared {
     blind: Kernel,
     shape: CrtShape,
     window: Window,
-    records: HeldRecords,
-    /// For each run of items with one key: the end of the run, and the index of the key's record in
-    /// the table.
-    key_indices: Vec<(usize, u32)>,
     /// The largest chunk that the host blinds, in items.
     most_blinded_by_host: usize,
 }
 
-impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
+impl<O: Destination, F: CrtFeed<O>> Job<O> for CrtBatch<'_, F> {
     type Prepared = Prepared;
     type Chunk = Vec<F::Opened>;
     type Error = F::Error;
@@ -238,13 +223,11 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         self.class.plan(count, device).map(|plan| plan.milliseconds)
     }
 
-    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<(Prepared, ChunkLens), F::Error> {
+    fn prepare(&self, call: &Call<'_>, share: usize) -> Result<(Prepared, usize), F::Error> {
         let (device, class) = (call.device, &self.class);
+        let count = share.saturating_mul(call.calls);
         let plan = class.plan(count, &device.info);
         let plan = plan.expect("a device with a share has a kernel");
-        let table = call.table(class.records());
-        let key_indices = self.key_indices(&table);
-        let key_indices = key_indices.map_err(|error| device.fault(error))?;
         let halves = device.kernel(plan.entry)?;
         // An instance of the kernel is half of an item.
         let resident = halves.resident_instances() / 2;
@@ -253,12 +236,8 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         // If the items fit on the device at once, two chunks of half the size need less host work at the start and
         // the end. For larger shares, full chunks make fewer threads wait for each other.
         let lens = match count > resident {
-            true => ChunkLens {
-                most: resident,
-                least: resident - resident / part,
-                per_block,
-            },
-            false => ChunkLens::halves(resident, per_block),
+            true => resident - resident / part..=resident,
+            false => 0..=resident.div_ceil(2),
         };
         let sharing = call.calls * self.cuda.devices.in_use().count().max(1);
         let prepared = Prepared {
@@ -268,11 +247,9 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
             blind: device.kernel(class.blind)?,
             shape: class.shape,
             window: plan.window,
-            records: table.hold(),
-            key_indices,
             most_blinded_by_host: BLINDED_BY_A_THREAD * self.feed.threads.count() / sharing,
         };
-        Ok((prepared, lens))
+        Ok((prepared, chunk_len(share, lens, per_block)))
     }
 
     fn submit(
@@ -280,21 +257,25 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
         prepared: &Prepared,
         chunk: &Range<usize>,
         slot: &mut Slot,
-        submitting: &Mutex<()>,
     ) -> Result<Self::Chunk, Stop<F::Error>> {
         let operands = match self.blinding_exponent {
             None => Operands::Same,
             Some(_) if chunk.len() <= prepared.most_blinded_by_host => Operands::Given,
             Some(public_exponent) => Operands::Blinded(public_exponent),
         };
-        let work = prepared.work(chunk.len(), operands);
+        let keys = self.feed.feed.keys(chunk.clone());
+        let work = prepared.work(chunk.len(), operands, keys.len());
         #[cfg(test)]
         self.tampering.inject(chunk, slot);
         let blinds = operands == Operands::Given;
-        let _alone = lock(submitting);
         self.feed.submit(chunk, blinds, &work, slot, |input| {
-            let [indices] = places(input, [work.indices]);
-            write_indices(prepared.indices_of(chunk), indices);
+            let places_of_keys = places(input, [work.indices, work.records]);
+            write_records(
+                self.feed.threads,
+                &keys,
+                places_of_keys,
+                CrtKey::write_record,
+            );
             #[cfg(test)]
             self.tampering
                 .change(places(input, [work.numbers[0], work.indices]));
@@ -315,11 +296,10 @@ impl<O: Destination, F: Feed<O>> Job<O> for CrtBatch<'_, F> {
 }
 
 impl<'a, F> CrtBatch<'a, F> {
-    /// Makes a batch of the items of all `runs`. The class accepts the widths of their keys.
+    /// Makes a batch of items whose keys have widths that the class accepts.
     pub(crate) fn new(
         cuda: &'a Cuda,
         class: CrtClass,
-        runs: &'a [CrtRun<'a>],
         blinding_exponent: Option<u64>,
         feed: &'a F,
     ) -> Self {
@@ -332,7 +312,6 @@ impl<'a, F> CrtBatch<'a, F> {
                 part: OPENED_AT_A_TIME,
             },
             class,
-            runs,
             blinding_exponent,
             #[cfg(test)]
             tampering: Tampering::default(),
@@ -341,44 +320,25 @@ impl<'a, F> CrtBatch<'a, F> {
 
     pub(crate) fn run<O: Destination>(&self, output: O) -> Result<(), F::Error>
     where
-        F: Feed<O>,
+        F: CrtFeed<O>,
     {
         self.cuda.devices.run(self, output)
-    }
-
-    /// The indices of the keys in the table. Keys without a record get one.
-    fn key_indices(&self, table: &TableInUse<'_>) -> Result<Vec<(usize, u32)>, DriverError> {
-        let mut end = 0;
-        let index = |run: &CrtRun<'_>| {
-            end += run.len;
-            let index = table.index_of(run.residence, |record| run.write_record(record))?;
-            Ok((end, index))
-        };
-        self.runs.iter().map(index).collect()
     }
 }
 
 impl Prepared {
-    /// For each item of a chunk, the index of its key's record.
-    fn indices_of(&self, chunk: &Range<usize>) -> impl Iterator<Item = u32> {
-        let first = self.key_indices.partition_point(|run| run.0 <= chunk.start);
-        let mut runs = self.key_indices[first..].iter().peekable();
-        chunk.clone().map(move |item| {
-            while runs.next_if(|run| run.0 <= item).is_some() {}
-            runs.peek().map_or(0, |run| run.1)
-        })
-    }
-
-    /// Lays out a chunk of `count` items in memory, and makes its launches.
-    fn work(&self, count: usize, operands: Operands) -> Work<'_> {
+    /// Lays out a chunk of `count` items of `keys` keys in memory, and makes its launches.
+    fn work(&self, count: usize, operands: Operands, keys: usize) -> Work<'_> {
         self.check();
         let (shape, window, words) = (self.shape, self.window, self.halves.entry.words());
         let len = 2 * words * count;
-        let mut work = Work::with_records(&self.records);
+        let mut work = Work::default();
         let first = work.input(len);
         let second = work.input(if operands == Operands::Same { 0 } else { len });
         work.numbers = [first, second];
         work.indices = work.input(count.div_ceil(2));
+        let size = RECORD_FACTORS * words;
+        work.records = work.input(keys * size);
         let halves = work.intermediate(len);
         let h = work.intermediate(words * count);
         let product = work.output(len);
@@ -396,8 +356,13 @@ impl Prepared {
 
         let [first, second, halves, h, product, scratch, base, factor] =
             [first, second, halves, h, product, scratch, base, factor].map(Argument::Words);
-        let (keys, part) = (Argument::Record(0), work.indices);
-        let index = Argument::RecordIndices { part, count };
+        let keys = Argument::Words(work.records);
+        let index = Argument::Indices {
+            part: work.indices,
+            count,
+            records: work.records,
+            size,
+        };
         let [p_bits, n_bits] = [shape.prime_bits, shape.n_bits].map(Argument::U32);
         let [items, exponent, window] =
             [count as u32, shape.exponent_bits, window.bits()].map(Argument::U32);
@@ -436,8 +401,6 @@ impl Prepared {
             entry.check(&[operation], r2_bits, shape.exponent_bits);
             assert_eq!(entry.words(), words, "kernels of different classes");
         }
-        let size = RECORD_FACTORS * words;
-        assert_eq!(self.records.kind.words, size, "records of another class");
     }
 }
 

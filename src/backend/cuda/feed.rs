@@ -5,6 +5,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 use core::convert::Infallible;
+use core::iter::repeat_n;
 use core::marker::PhantomData;
 use core::ops::Range;
 
@@ -242,8 +243,37 @@ impl HostPool<'_> {
     }
 }
 
+/// Records that a thread writes at a time. Some contain a number that is computed for them, which takes
+/// much longer than a copy.
+const RECORDS_AT_A_TIME: usize = 32;
+
+/// Writes a record for each owner, and for each item the index of its owner's record. The owners come
+/// with their numbers of consecutive items.
+pub(crate) fn write_records<R: Sync>(
+    threads: HostPool<'_>,
+    owners: &[(R, usize)],
+    [indices, records]: [&mut [u64]; 2],
+    write: impl for<'w> Fn(&R, &'w mut [u64], &mut NonTemporal<'w>) + Sync,
+) {
+    let size = records.len() / owners.len();
+    let parts = records.chunks_mut(RECORDS_AT_A_TIME * size);
+    let parts = owners.chunks(RECORDS_AT_A_TIME).zip(parts).collect();
+    threads.each_item(parts, |(owners, records): (&[_], &mut [_])| {
+        NonTemporal::with(|stores| {
+            for ((owner, _), record) in owners.iter().zip(records.chunks_exact_mut(size)) {
+                write(owner, record, stores);
+            }
+        });
+    });
+    let each = (0..).zip(owners);
+    write_indices(
+        each.flat_map(|(index, &(_, len))| repeat_n(index, len)),
+        indices,
+    );
+}
+
 /// Writes indices to `words`, two to a word. A last index without a partner is paired with zero.
-pub(crate) fn write_indices(indices: impl Iterator<Item = u32>, words: &mut [u64]) {
+fn write_indices(indices: impl Iterator<Item = u32>, words: &mut [u64]) {
     let mut indices = indices.fuse();
     for word in words {
         let [low, high] = [(); 2].map(|()| u64::from(indices.next().unwrap_or(0)));

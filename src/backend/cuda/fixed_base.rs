@@ -19,7 +19,7 @@ use super::Cuda;
 use super::family::{self, Entry, Operation, Tuning};
 use super::feed::copy_in;
 use super::powers::PowerJob;
-use super::runtime::records::Residence;
+use super::runtime::resident::Resident;
 
 /// A table of powers of one base modulo one modulus, for exponents of up to a public length:
 /// [`Cuda::fixed_base`].
@@ -66,7 +66,7 @@ impl<U> CudaFixedBase<U> {
     #[must_use]
     pub fn bytes(&self) -> usize {
         match &self.table {
-            Place::Devices(table) => table.record.len() * size_of::<u64>(),
+            Place::Devices(table) => table.words.len() * size_of::<u64>(),
             Place::Host(table) => table.bytes(),
         }
     }
@@ -262,16 +262,15 @@ impl Cuda {
         if kernel.family.is_refused(&operands[..size]) {
             return Ok(None);
         }
-        let mut record = Secret::new(vec![0; shape.words()]);
+        let mut words = Secret::new(vec![0; shape.words()]);
         copy_in(
             inputs.params.modulus().as_ref().as_limbs(),
-            &mut record[..entry.words()],
+            &mut words[..entry.words()],
         );
-        shape.arrange(&operands, &mut record);
+        shape.arrange(&operands, &mut words);
         Ok(Some(DeviceTable {
             shape,
-            record,
-            residence: Residence::default(),
+            words: Resident::new(words),
         }))
     }
 }

@@ -7,9 +7,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::iter::repeat_n;
 use core::ops::Range;
-use std::sync::Mutex;
 
 use batch_modexp_core::engine::{Engine as _, SecretPowers};
 use batch_modexp_core::monty::{ModulusRef, power_of_two};
@@ -20,21 +18,16 @@ use crypto_bigint::Limb;
 
 use super::Cuda;
 use super::family::{Entry, Operation, Plan, Tuning};
-use super::feed::{Feed, Feeding, HostPool, LIMBS_PER_WORD, NonTemporal, copy_out, write_indices};
+use super::feed::{Feed, Feeding, LIMBS_PER_WORD, NonTemporal, copy_out, write_records};
 use super::runtime::device::Call;
 use super::runtime::launch::{Argument, Kernel, Work, places};
-use super::runtime::lock;
-use super::runtime::pipeline::{ChunkLens, Destination, Job, Stop};
+use super::runtime::pipeline::{Destination, Job, Stop, chunk_len};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
 
 /// Items that a thread opens at a time, few enough that each thread gets some of a chunk. With 128
 /// and 64, batches of 262,144 RSA-2048 verifications took 15 and 36 % longer on an H100.
 const OPENED_AT_A_TIME: usize = 256;
-
-/// Moduli whose records a thread writes at a time. Some need `R^2` of another width, which takes much
-/// longer than a copy.
-const MODULI_AT_A_TIME: usize = 32;
 
 impl Cuda {
     /// Computes powers with exponents of `exponent_bits` bits, which is public.
@@ -183,22 +176,22 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
     }
 
     /// A chunk fills half of the device.
-    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<(Prepared, ChunkLens), F::Error> {
-        let plan = self.plan(&call.device.info, count);
+    fn prepare(&self, call: &Call<'_>, share: usize) -> Result<(Prepared, usize), F::Error> {
+        let plan = self.plan(&call.device.info, share.saturating_mul(call.calls));
         let plan = plan.expect("a device with a share has a kernel");
         let kernel = call.device.kernel(plan.entry)?;
-        let per_block = plan.entry.instances_per_block;
-        let mut lens = ChunkLens::halves(kernel.resident_instances(), per_block);
-        if self.tuning.single_launch {
-            lens.most = count;
-        }
+        let half = kernel.resident_instances().div_ceil(2);
+        let len = match self.tuning.single_launch {
+            true => share,
+            false => chunk_len(share, 0..=half, plan.entry.instances_per_block),
+        };
         let prepared = Prepared {
             kernel,
             exponent_bits: self.exponent_bits,
             r2_bits: plan.entry.r2_bits(self.bits),
             window: plan.window,
         };
-        Ok((prepared, lens))
+        Ok((prepared, len))
     }
 
     fn submit(
@@ -206,17 +199,17 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
         prepared: &Prepared,
         chunk: &Range<usize>,
         slot: &mut Slot,
-        submitting: &Mutex<()>,
     ) -> Result<Self::Chunk, Stop<F::Error>> {
         let entry = prepared.kernel.entry;
         let moduli = self.feed.feed.moduli(chunk.clone());
         let work = prepared.work(chunk.len(), moduli.len());
-        let write_moduli = |input: &mut [u64]| {
+        self.feed.submit(chunk, false, &work, slot, |input| {
             let places = places(input, [work.indices, work.records]);
-            write_moduli(entry, &moduli, places, self.feed.threads);
-        };
-        let _alone = lock(submitting);
-        self.feed.submit(chunk, false, &work, slot, write_moduli)
+            let threads = self.feed.threads;
+            write_records(threads, &moduli, places, |modulus, record, stores| {
+                write_modulus(entry, modulus, record, stores);
+            });
+        })
     }
 
     fn take(
@@ -240,35 +233,22 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
     }
 }
 
-/// Writes a record for each modulus, and for each item the index of its record. A record has the
-/// modulus, and `2^(2 * r2_bits)` modulo it.
-fn write_moduli(
+/// Writes the record of a modulus: the modulus, and `2^(2 * r2_bits)` modulo it. Some need another
+/// width of this power, which takes much longer than a copy.
+fn write_modulus<'w>(
     entry: &Entry,
-    moduli: &[(ModulusRef<'_>, usize)],
-    [indices, records]: [&mut [u64]; 2],
-    threads: HostPool<'_>,
+    modulus: &ModulusRef<'_>,
+    record: &'w mut [u64],
+    stores: &mut NonTemporal<'w>,
 ) {
-    let size = 2 * entry.words();
-    let parts = records.chunks_mut(MODULI_AT_A_TIME * size);
-    let parts = moduli.chunks(MODULI_AT_A_TIME).zip(parts).collect();
-    threads.each_item(parts, |(moduli, records): (&[_], &mut [_])| {
-        NonTemporal::with(|stores| {
-            for (&(modulus, _), record) in moduli.iter().zip(records.chunks_exact_mut(size)) {
-                let bits = modulus.width();
-                let r2_bits = entry.r2_bits(bits);
-                let wider = || scrubbed(|| power_of_two(2 * r2_bits, modulus.limbs, 0));
-                let wider = (r2_bits != bits).then(wider);
-                let r2 = wider.as_deref().map_or(modulus.r2, Vec::as_slice);
-                let (first, second) = record.split_at_mut(entry.words());
-                stores.copy_in(modulus.limbs, first);
-                stores.copy_in(r2, second);
-            }
-        });
-    });
-    let each = (0..)
-        .zip(moduli)
-        .flat_map(|(index, &(_, len))| repeat_n(index, len));
-    write_indices(each, indices);
+    let bits = modulus.width();
+    let r2_bits = entry.r2_bits(bits);
+    let wider = || scrubbed(|| power_of_two(2 * r2_bits, modulus.limbs, 0));
+    let wider = (r2_bits != bits).then(wider);
+    let r2 = wider.as_deref().map_or(modulus.r2, Vec::as_slice);
+    let (first, second) = record.split_at_mut(entry.words());
+    stores.copy_in(modulus.limbs, first);
+    stores.copy_in(r2, second);
 }
 
 #[cfg(test)]

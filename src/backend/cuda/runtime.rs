@@ -1,17 +1,16 @@
-//! Runs chunks of work on GPUs: devices, buffers, kernels, resident records, and the pipeline over
+//! Runs chunks of work on GPUs: devices, buffers, kernels, words that stay there, and the pipeline over
 //! all devices.
 //!
 //! This module contains no arithmetic. A [`Job`](pipeline::Job) describes the memory of a chunk in
 //! whole words, makes the launches, and guarantees that they are sound. This module checks them
 //! against the buffers.
 
-mod buffers;
+pub(crate) mod buffers;
 pub(crate) mod device;
 pub(crate) mod launch;
 pub(crate) mod pipeline;
 pub(crate) mod probe;
-pub(crate) mod records;
-mod shares;
+pub(crate) mod resident;
 pub(crate) mod slot;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -3,7 +3,7 @@
 use super::powers::PowerJob;
 use super::runtime::device::Call;
 use super::runtime::launch::Work;
-use super::runtime::pipeline::{ChunkLens, Job, Stop};
+use super::runtime::pipeline::{Job, Stop};
 use super::runtime::slot::Slot;
 use super::*;
 use alloc::vec;
@@ -91,8 +91,8 @@ impl<O, J: Job<O>> Job<O> for Overlapping<'_, J> {
         self.job.forecast(device, count)
     }
 
-    fn prepare(&self, call: &Call<'_>, count: usize) -> Result<(J::Prepared, ChunkLens), J::Error> {
-        self.job.prepare(call, count)
+    fn prepare(&self, call: &Call<'_>, share: usize) -> Result<(J::Prepared, usize), J::Error> {
+        self.job.prepare(call, share)
     }
 
     fn submit(
@@ -100,9 +100,8 @@ impl<O, J: Job<O>> Job<O> for Overlapping<'_, J> {
         prepared: &J::Prepared,
         chunk: &Range<usize>,
         slot: &mut Slot,
-        submitting: &Mutex<()>,
     ) -> Result<J::Chunk, Stop<J::Error>> {
-        let submitted = self.job.submit(prepared, chunk, slot, submitting)?;
+        let submitted = self.job.submit(prepared, chunk, slot)?;
         let (arrived, changed) = self.arrived;
         *arrived.lock().unwrap() += 1;
         changed.notify_all();
@@ -199,19 +198,12 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
         self.job.forecast(device, count)
     }
 
-    fn prepare(
-        &self,
-        call: &Call<'_>,
-        count: usize,
-    ) -> Result<(Self::Prepared, ChunkLens), J::Error> {
-        let (prepared, lens) = self.job.prepare(call, count)?;
+    fn prepare(&self, call: &Call<'_>, share: usize) -> Result<(Self::Prepared, usize), J::Error> {
+        let (prepared, len) = self.job.prepare(call, share)?;
         let on_victim = ptr::eq(call.device, self.victim);
-        let lens = ChunkLens {
-            // At least one more chunk.
-            most: lens.most.min(count / (self.after + 1)),
-            ..lens
-        };
-        Ok(((prepared, on_victim.then(AtomicUsize::default)), lens))
+        // At least one more chunk.
+        let len = len.min(share / (self.after + 1));
+        Ok(((prepared, on_victim.then(AtomicUsize::default)), len))
     }
 
     fn submit(
@@ -219,7 +211,6 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
         (prepared, on_victim): &Self::Prepared,
         chunk: &Range<usize>,
         slot: &mut Slot,
-        submitting: &Mutex<()>,
     ) -> Result<J::Chunk, Stop<J::Error>> {
         let before = on_victim
             .as_ref()
@@ -248,7 +239,7 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
                 }
             }
         }
-        self.job.submit(prepared, chunk, slot, submitting)
+        self.job.submit(prepared, chunk, slot)
     }
 
     fn take(

@@ -5,14 +5,13 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use batch_modexp_core::monty::low_64_bits;
 use crypto_bigint::Limb;
 
 use super::{HostEngine, Items, ModulusRef, PerThread, RsaBackend, SecretPowers};
 use crate::backend::Cuda;
-use crate::backend::cuda::crt::{CrtBatch, CrtClass, CrtRun, CrtShape};
+use crate::backend::cuda::crt::{CrtBatch, CrtClass, CrtFeed, CrtKey, CrtShape};
 use crate::backend::cuda::family::Tuning;
 use crate::backend::cuda::feed::Feed;
 use crate::backend::cuda::runtime::pipeline::Destination;
@@ -83,7 +82,10 @@ fn public_ops(cuda: &Cuda, items: Items<'_>) -> Result<(), Error> {
     if exponent_bits > MAX_EXPONENT_BITS || !cuda.has_kernel(class.n_width) {
         return cuda.host().compute(items);
     }
-    let feed = ItemFeed::new(cuda, items.batch);
+    let feed = ItemFeed {
+        engine: cuda.engine(),
+        batch: items.batch,
+    };
     cuda.run_powers(exponent_bits, Tuning::default(), &feed, items)
 }
 
@@ -96,14 +98,11 @@ fn private_ops(
 ) -> Result<(), Error> {
     let batch = items.batch;
     if let Some(kernels) = crt_kernels(cuda, &batch.class) {
-        let runs: Vec<_> = runs(batch.keys).map(crt_run).collect();
-        let feed = ItemFeed::new(cuda, batch);
+        let engine = cuda.engine();
+        let feed = ItemFeed { engine, batch };
         let blinding_exponent = batch.is_blinded.then(|| low_64_bits(batch.class.e));
-        let crt_batch = CrtBatch::new(cuda, kernels, &runs, blinding_exponent, &feed);
+        let crt_batch = CrtBatch::new(cuda, kernels, blinding_exponent, &feed);
         let result = run(crt_batch, items.reborrow());
-        if feed.has_fault.into_inner() {
-            renew_records(&items);
-        }
         if result.is_ok() || crt_kernels(cuda, &batch.class).is_some() {
             return result;
         }
@@ -113,7 +112,7 @@ fn private_ops(
     parts.try_for_each(|part| private_op::compute_items(cuda.engine().0, &exponentiate, part))
 }
 
-/// The kernels for keys that stay on the devices. `None` for other keys.
+/// The kernels for keys with two primes. `None` for other keys.
 fn crt_kernels(cuda: &Cuda, class: &KeyClass<'_>) -> Option<CrtClass> {
     let prime = class.prime?;
     if class.exponent().bits() > u64::BITS {
@@ -126,30 +125,15 @@ fn crt_kernels(cuda: &Cuda, class: &KeyClass<'_>) -> Option<CrtClass> {
     })
 }
 
-fn crt_run<'a>(run: &[&'a KeyParts]) -> CrtRun<'a> {
-    let (key, crt) = (run[0], run[0].crt());
-    CrtRun {
-        len: run.len(),
-        residence: &key.private().on_devices,
+fn crt_key(key: &KeyParts) -> CrtKey<'_> {
+    let crt = key.crt();
+    CrtKey {
         p: crt.p(),
         exponent_p: &crt.dp_less_1,
         q: crt.q(),
         exponent_q: &crt.dq_less_1,
         qinv: &crt.qinv,
         n: key.n(),
-    }
-}
-
-/// Wipes the device records of keys with a failed item, so that the next call uploads them anew.
-/// All items would fail for ever with a record that a fault has changed.
-fn renew_records(items: &Items<'_>) {
-    let mut first = 0;
-    for run in runs(items.batch.keys) {
-        if (first..first + run.len()).any(|item| items.is_fault(item)) {
-            // An error is ignored: the device is lost, or the next call reports it.
-            let _ = run[0].private().on_devices.evict();
-        }
-        first += run.len();
     }
 }
 
@@ -176,18 +160,6 @@ fn runs<'s, 'a>(keys: &'s [&'a KeyParts]) -> impl Iterator<Item = &'s [&'a KeyPa
 struct ItemFeed<'a> {
     engine: HostEngine<'a>,
     batch: Batch<'a>,
-    /// Whether the result of a private operation has failed its check.
-    has_fault: AtomicBool,
-}
-
-impl<'a> ItemFeed<'a> {
-    fn new(cuda: &'a Cuda, batch: Batch<'a>) -> Self {
-        Self {
-            engine: cuda.engine(),
-            batch,
-            has_fault: AtomicBool::new(false),
-        }
-    }
 }
 
 impl<'a, 's> Feed<Items<'s>> for ItemFeed<'a> {
@@ -218,14 +190,18 @@ impl<'a, 's> Feed<Items<'s>> for ItemFeed<'a> {
         }
     }
 
-    fn take(&self, (encoded, _): Self::Opened, results: &[Limb], mut items: Items<'s>) {
-        if !self.batch.class.is_private {
-            return encoded.write_public(results, items);
+    fn take(&self, (encoded, _): Self::Opened, results: &[Limb], items: Items<'s>) {
+        match self.batch.class.is_private {
+            true => encoded.check_and_write(self.engine.0, results, items),
+            false => encoded.write_public(results, items),
         }
-        encoded.check_and_write(self.engine.0, results, items.reborrow());
-        if (0..items.len()).any(|item| items.is_fault(item)) {
-            self.has_fault.store(true, Relaxed);
-        }
+    }
+}
+
+impl<'s> CrtFeed<Items<'s>> for ItemFeed<'_> {
+    fn keys(&self, items: Range<usize>) -> Vec<(CrtKey<'_>, usize)> {
+        let runs = runs(&self.batch.keys[items]);
+        runs.map(|run| (crt_key(run[0]), run.len())).collect()
     }
 }
 

@@ -87,8 +87,6 @@ pub(super) fn check(
             numbers,
             d_hash: hash_of_exponent(components.d, n_bits.div_ceil(8) as usize),
             seal: Secret::new([0; 32]),
-            #[cfg(feature = "cuda")]
-            on_devices: Default::default(),
         }),
     })
 }

@@ -33,9 +33,6 @@ pub(in crate::rsa) struct PrivateParts {
     pub(in crate::rsa) d_hash: Secret<[u8; 32]>,
     /// SHA-256 of all parts of the key, made by the import.
     pub(super) seal: Secret<[u8; 32]>,
-    /// The key's records on GPUs, until it is dropped.
-    #[cfg(feature = "cuda")]
-    pub(in crate::rsa) on_devices: crate::backend::cuda::Residence,
 }
 
 /// How the private operation is computed.

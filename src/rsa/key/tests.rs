@@ -34,8 +34,6 @@ impl KeyHandle {
                 numbers,
                 d_hash: Secret::new(*private.d_hash),
                 seal: Secret::new(*private.seal),
-                #[cfg(feature = "cuda")]
-                on_devices: Default::default(),
             }),
         };
         change(&mut copy);

@@ -24,7 +24,7 @@ impl<F> CrtBatch<'_, F> {
         tampering: Tampering<'t>,
     ) -> Result<(), F::Error>
     where
-        F: Feed<O>,
+        F: CrtFeed<O>,
     {
         if let Some(family) = tampering.halves_by {
             let by_it = |entry: &&Entry| entry.key.family == family;

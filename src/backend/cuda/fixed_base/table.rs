@@ -2,16 +2,15 @@
 //! RNS kernels have them (`kernels/README.md`).
 #![allow(unsafe_code)]
 
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::ops::Range;
 use core::ptr;
-use std::sync::Mutex;
 
 use batch_modexp_core::Error;
 use batch_modexp_core::monty::ModulusRef;
-use batch_modexp_core::secret::Secret;
 use crypto_bigint::modular::MontyParams;
 use crypto_bigint::{BoxedUint, Limb, Resize, Unsigned};
 
@@ -19,11 +18,12 @@ use crate::backend::cuda::family::{Entry, Operation};
 use crate::backend::cuda::feed::{
     COPIED_AT_A_TIME, Feed, HostPool, NonTemporal, copy_in, copy_out,
 };
+use crate::backend::cuda::runtime::buffers::DeviceWords;
 use crate::backend::cuda::runtime::device::Call;
 use crate::backend::cuda::runtime::launch::{Argument, Kernel, Work};
-use crate::backend::cuda::runtime::pipeline::{ChunkLens, Job, Stop};
+use crate::backend::cuda::runtime::pipeline::{Job, Stop, chunk_len};
 use crate::backend::cuda::runtime::probe::DeviceInfo;
-use crate::backend::cuda::runtime::records::{HeldRecords, RecordKind, Residence};
+use crate::backend::cuda::runtime::resident::Resident;
 use crate::backend::cuda::runtime::slot::Slot;
 
 /// Bits in a digit. With 6, an H100 took 3 to 8 % longer and the table two thirds more memory.
@@ -45,28 +45,20 @@ impl TableShape {
         self.exponent_bits.div_ceil(WINDOW_BITS).max(1) as usize
     }
 
-    /// The length of the record in 64-bit words: the modulus and the rows.
+    /// The length of the table in 64-bit words: the modulus and the rows.
     pub(super) fn words(&self) -> usize {
         self.entry.words() + self.rows() * ENTRIES * self.entry.limbs
     }
 
-    pub(super) fn record_kind(&self) -> RecordKind {
-        RecordKind {
-            family: self.entry.key.family,
-            bits: self.entry.bits,
-            words: self.words(),
-        }
-    }
-
-    /// Writes the rows to the record, behind the modulus. `operands` are the entries of all rows, as
+    /// Writes the rows to the table, behind the modulus. `operands` are the entries of all rows, as
     /// `fixed_entries_BITS_tT` writes them.
-    pub(super) fn arrange(&self, operands: &[u64], record: &mut [u64]) {
+    pub(super) fn arrange(&self, operands: &[u64], table: &mut [u64]) {
         let moduli = self.entry.limbs;
         let residue = |row: usize, entry: usize, number: usize| {
             let word = operands[(row * ENTRIES + entry) * moduli + number / 2];
             (word >> (32 * (number % 2))) as u32
         };
-        let mut words = record[self.entry.words()..].iter_mut();
+        let mut words = table[self.entry.words()..].iter_mut();
         let mut put = |row, entry, number, byte: usize| {
             let octets: [usize; 8] = core::array::from_fn(|i| i);
             let octets = octets.map(|i| (residue(row, entry + i, number) >> (8 * byte)) as u8);
@@ -89,9 +81,8 @@ impl TableShape {
 /// A table for the devices.
 pub(super) struct DeviceTable {
     pub(super) shape: TableShape,
-    /// The modulus and the rows, which devices keep.
-    pub(super) record: Secret<Vec<u64>>,
-    pub(super) residence: Residence,
+    /// The modulus and the rows.
+    pub(super) words: Resident,
 }
 
 /// The numbers that a table is made of.
@@ -170,12 +161,11 @@ pub(super) struct FixedJob<'a> {
     pub(super) threads: HostPool<'a>,
 }
 
-/// The kernel with which a device computes its share, and the record of the table there.
+/// The kernel with which a device computes its share, and the table there.
 pub(super) struct Prepared {
     kernel: Kernel,
     shape: TableShape,
-    records: HeldRecords,
-    index: u32,
+    table: Arc<DeviceWords>,
     exponent_bits: u32,
     /// The bits in which the highest digit is changed: signed exponents are raised by half of their
     /// range.
@@ -187,27 +177,27 @@ impl Prepared {
     fn work(&self, count: usize) -> Work<'_> {
         let entry = self.kernel.entry;
         assert!(
-            ptr::eq(entry, self.shape.entry) && self.records.kind == self.shape.record_kind(),
+            ptr::eq(entry, self.shape.entry) && self.table.len() == self.shape.words(),
             "a kernel for another table"
         );
         let longest = self.shape.exponent_bits;
         entry.check(&[Operation::FixedExp], entry.bits, longest);
         assert!(self.exponent_bits <= longest, "the exponents are too long");
-        let mut work = Work::with_records(&self.records);
+        let mut work = Work::with_resident(self.table.clone());
         let exponent = work.input(count * entry.words());
         let power = work.output(count * entry.words());
         let scratch = work.scratch(self.kernel.scratch_words(count, 0));
         let arguments = vec![
             Argument::Words(power),
             Argument::Words(exponent),
-            Argument::Record(self.index),
+            Argument::Resident,
             Argument::Words(scratch),
             Argument::U32(count as u32),
             Argument::U32(self.exponent_bits),
             Argument::U32(self.flipped),
         ];
         // SAFETY: these are the parameters of `fixed_exp_BITS_tT`, checked above. Every part has the
-        // length that its buffer must have, and the record a row for each digit.
+        // length that its buffer must have, and the table a row for each digit.
         unsafe { work.add_launch(&self.kernel, count, arguments) };
         work
     }
@@ -243,28 +233,22 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
         entry.runs_on(device).then(milliseconds)
     }
 
-    fn prepare(&self, call: &Call<'_>, _: usize) -> Result<(Prepared, ChunkLens), Error> {
+    fn prepare(&self, call: &Call<'_>, share: usize) -> Result<(Prepared, usize), Error> {
         let (device, shape) = (call.device, &self.table.shape);
-        let records = call.table(shape.record_kind());
-        let index = records.index_of(&self.table.residence, |words| {
-            words.copy_from_slice(&self.table.record);
-        });
-        let index = index.map_err(|error| device.fault(error))?;
         let kernel = device.kernel(shape.entry)?;
-        let per_block = shape.entry.instances_per_block;
-        let lens = ChunkLens::halves(kernel.resident_instances(), per_block);
+        let half = kernel.resident_instances().div_ceil(2);
+        let len = chunk_len(share, 0..=half, shape.entry.instances_per_block);
         let prepared = Prepared {
             kernel,
             shape: *shape,
-            records: records.hold(),
-            index,
+            table: device.resident(&self.table.words)?,
             exponent_bits: self.exponent_bits,
             flipped: match self.exponent_bits.checked_sub(1) {
                 Some(top) if self.is_signed => 1 << (top % WINDOW_BITS),
                 _ => 0,
             },
         };
-        Ok((prepared, lens))
+        Ok((prepared, len))
     }
 
     fn submit(
@@ -272,7 +256,6 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
         prepared: &Prepared,
         chunk: &Range<usize>,
         slot: &mut Slot,
-        _: &Mutex<()>,
     ) -> Result<(), Stop<Error>> {
         slot.submit(&prepared.work(chunk.len()), |input| self.fill(chunk, input))?;
         Ok(())

@@ -4,6 +4,7 @@ use super::super::family;
 use super::super::feed::copy_in;
 use super::super::runtime::launch::Part;
 use super::*;
+use crate::backend::cuda::feed::HostPool;
 use batch_modexp_core::ModExp;
 use crypto_bigint::modular::BoxedMontyParams;
 use crypto_bigint::{BoxedUint, Odd, Resize};
@@ -59,7 +60,15 @@ fn filled<'s>(
     let numbers = places(&mut words, work.numbers);
     job.feed.copy(&parts, numbers, chunk.len());
     let places = places(&mut words, [work.indices, work.records]);
-    write_moduli(prepared.kernel.entry, &moduli, places, job.feed.threads);
+    let entry = prepared.kernel.entry;
+    write_records(
+        job.feed.threads,
+        &moduli,
+        places,
+        |modulus, record, stores| {
+            write_modulus(entry, modulus, record, stores);
+        },
+    );
     (work, words)
 }
 

@@ -66,7 +66,7 @@ impl Drop for PinnedWords {
 /// Words in device memory.
 ///
 /// The owner must not drop it while the device works with it.
-pub(super) struct DeviceWords {
+pub(crate) struct DeviceWords {
     context: Arc<CudaContext>,
     pointer: CUdeviceptr,
     len: usize,
@@ -88,8 +88,13 @@ impl DeviceWords {
     }
 
     /// The number of words.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// Whether kernels of this context can read the words.
+    pub(super) fn is_in(&self, context: &CudaContext) -> bool {
+        *self.context == *context
     }
 
     /// The address of the first word on the device; the driver aligns it to 256 bytes.

@@ -1,23 +1,24 @@
-//! A device: its kernels, slots and records, and the pool that distributes its slots to calls.
+//! Devices: their kernels and slots, and the pool that distributes slots to calls.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use core::marker::PhantomData;
 use core::mem;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use core::time::Duration;
-use std::sync::{Condvar, Mutex, OnceLock, PoisonError, RwLockReadGuard};
+use std::process;
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 
 use batch_modexp_core::{DeviceFault, Error};
 use cudarc::driver::{CudaContext, DriverError};
 
+use super::buffers::DeviceWords;
 use super::launch::{Kernel, Module};
 use super::lock;
 use super::probe::{DeviceInfo, fault_of, name_of};
-use super::records::{Calls, RecordKind, RecordTable, TableInUse};
+use super::resident::Resident;
 use super::slot::Slot;
 use crate::backend::cuda::family::Entry;
 
@@ -43,6 +44,101 @@ pub struct Timing {
     /// The number of chunks. Those of private operations with CRT have three or four launches,
     /// others one.
     pub chunks: u32,
+}
+
+/// The devices of a backend.
+#[derive(Debug)]
+pub(crate) struct Devices {
+    devices: Vec<Device>,
+    /// The process that opened the devices. A forked child has the memory of its parent, but neither
+    /// its threads nor its CUDA contexts. Every driver call would fail or hang there, and pinned
+    /// memory may be missing.
+    process: u32,
+}
+
+impl Devices {
+    pub(crate) fn open(infos: &[DeviceInfo]) -> Result<Self, Error> {
+        Ok(Self {
+            devices: infos.iter().map(Device::open).collect::<Result<_, _>>()?,
+            process: process::id(),
+        })
+    }
+
+    /// All devices, including lost ones.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Device> {
+        self.devices.iter()
+    }
+
+    /// The devices that calls use: those that are not lost. If all are lost, all, so that calls for
+    /// them return the loss.
+    pub(crate) fn in_use(&self) -> impl Iterator<Item = &Device> {
+        let is_usable = |device: &Device| device.lost().is_none();
+        let any = self.iter().any(is_usable);
+        self.iter().filter(move |device| !any || is_usable(device))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Device> {
+        self.devices.iter_mut()
+    }
+
+    /// Whether this is a forked child.
+    fn is_left(&self) -> bool {
+        self.process != process::id()
+    }
+
+    /// An error if no device is usable.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.is_left() {
+            return Err(Error::Forked);
+        }
+        if self.iter().all(|device| device.lost().is_some()) {
+            self.iter().try_for_each(Device::check_lost)?;
+        }
+        Ok(())
+    }
+
+    /// The estimated time in milliseconds for a job of `count` instances on the devices in use.
+    /// `None` if none has a kernel.
+    pub(crate) fn forecast(
+        &self,
+        count: usize,
+        forecast: impl Fn(&DeviceInfo, usize) -> Option<f64>,
+    ) -> Option<f64> {
+        let forecast = |device: &&Device, count| forecast(&device.info, count);
+        together(&with_times(self.in_use(), count, forecast))
+    }
+}
+
+/// Leaves the devices to the parent in a forked child: the driver must not be called there.
+impl Drop for Devices {
+    fn drop(&mut self) {
+        if self.is_left() {
+            mem::forget(mem::take(&mut self.devices));
+        }
+    }
+}
+
+/// The devices with a kernel, each with its estimated time for an equal part of `count` instances.
+pub(super) fn with_times<D>(
+    devices: impl Iterator<Item = D>,
+    count: usize,
+    forecast: impl Fn(&D, usize) -> Option<f64>,
+) -> Vec<(D, f64)> {
+    let able: Vec<_> = devices
+        .filter(|device| forecast(device, 1).is_some())
+        .collect();
+    let part = count.div_ceil(able.len().max(1));
+    let timed = able.into_iter().filter_map(|device| {
+        let time = forecast(&device, part)?;
+        Some((device, time))
+    });
+    timed.collect()
+}
+
+/// The time of devices that take these times for equal parts, and share the work by their speed.
+fn together<D>(devices: &[(D, f64)]) -> Option<f64> {
+    let speed: f64 = devices.iter().map(|(_, time)| 1.0 / time).sum();
+    (!devices.is_empty()).then(|| devices.len() as f64 / speed)
 }
 
 /// A module, once it is loaded, and its kernels by function, once they are used.
@@ -79,11 +175,9 @@ pub(crate) struct Device {
     /// The kernels that are loaded, by the file of their module. Each module has a lock of its own:
     /// the driver compiles one for seconds, and meanwhile the others can be used.
     modules: Mutex<BTreeMap<&'static str, Arc<Mutex<Loaded>>>>,
-    calls: Calls,
     /// The number of calls under way.
     under_way: AtomicUsize,
     slots: Pool<Slot>,
-    records: Mutex<BTreeMap<RecordKind, Arc<RecordTable>>>,
     /// The error that made the device unusable.
     lost: OnceLock<String>,
     timing: Mutex<Timing>,
@@ -104,10 +198,8 @@ impl Device {
             info: info.clone(),
             context,
             modules: Mutex::default(),
-            calls: Calls::default(),
             under_way: AtomicUsize::new(0),
             slots,
-            records: Mutex::default(),
             lost: OnceLock::new(),
             timing: Mutex::default(),
         })
@@ -124,12 +216,16 @@ impl Device {
 
     /// Begins a call.
     pub(crate) fn call(&self) -> Call<'_> {
-        let under_way = self.calls.read().unwrap_or_else(PoisonError::into_inner);
         Call {
             device: self,
             calls: self.under_way.fetch_add(1, Relaxed) + 1,
-            _under_way: under_way,
         }
+    }
+
+    /// The words on the device, which are copied there if this is their first use.
+    pub(crate) fn resident(&self, words: &Resident) -> Result<Arc<DeviceWords>, Error> {
+        let copy = words.on(&self.context);
+        copy.map_err(|error| self.fault(error))
     }
 
     /// Counts a chunk and the time of its kernels.
@@ -175,39 +271,20 @@ impl Device {
     }
 }
 
-/// Closes the tables of records, because owners of records may outlive the backend.
-impl Drop for Device {
-    fn drop(&mut self) {
-        lock(&self.records).values().for_each(|table| table.close());
-    }
-}
-
 impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.info.fmt(f)
     }
 }
 
-/// A call under way on a device. Those who must wait for all calls wait until it is dropped.
+/// A call under way on a device.
 pub(crate) struct Call<'a> {
     pub(crate) device: &'a Device,
     /// The number of calls under way on the device when this one began, including this one.
     pub(crate) calls: usize,
-    _under_way: RwLockReadGuard<'a, ()>,
 }
 
-impl<'a> Call<'a> {
-    /// The records of one kind that stay on the device.
-    pub(crate) fn table(&self, kind: RecordKind) -> TableInUse<'_> {
-        let Device { context, calls, .. } = self.device;
-        let mut records = lock(&self.device.records);
-        let new = || Arc::new(RecordTable::new(context, calls, kind));
-        TableInUse {
-            table: records.entry(kind).or_insert_with(new).clone(),
-            call: PhantomData,
-        }
-    }
-
+impl Call<'_> {
     /// Takes `count` slots, at most [`SLOTS_OF_CALL`]. Waits for earlier calls.
     pub(super) fn slots(&self, count: usize) -> SlotsInUse<'_> {
         SlotsInUse {

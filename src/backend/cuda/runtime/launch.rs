@@ -11,8 +11,7 @@ use core::ptr;
 use cudarc::driver::sys::{CUdeviceptr, CUfunction, CUfunction_attribute, CUmodule};
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
 
-use super::buffers::{Addresses, Buffer, Sizes};
-use super::records::HeldRecords;
+use super::buffers::{Addresses, Buffer, DeviceWords, Sizes};
 use crate::backend::cuda::family::Entry;
 
 /// Dynamic shared memory that a block may have without asking, in bytes.
@@ -67,15 +66,27 @@ pub(crate) enum Argument {
         records: Part,
         size: usize,
     },
-    /// The address of a record of the chunk's table on the device, of which 0 is the start.
-    Record(u32),
-    /// Like `Indices`, for records in that table.
-    RecordIndices {
-        part: Part,
-        count: usize,
-    },
+    /// The address of the words that stay on the device.
+    Resident,
     U32(u32),
     U64(u64),
+}
+
+impl Argument {
+    /// Panics if this is an index of no record in `input`.
+    fn check_indices(self, input: &[u64]) {
+        if let Self::Indices {
+            part,
+            count,
+            records,
+            size,
+        } = self
+        {
+            let Range { start, end } = records.range();
+            let there = end.min(input.len()).saturating_sub(start);
+            assert_below(&input[part.range()], count, there / size);
+        }
+    }
 }
 
 /// The work of a chunk: the places of its operands, and its launches. Results take all of the output.
@@ -93,8 +104,8 @@ pub(crate) struct Work<'a> {
     pub(crate) indices: Part,
     /// Records that the chunk brings along.
     pub(crate) records: Part,
-    /// Records that stay on the device.
-    pub(super) resident: Option<&'a HeldRecords>,
+    /// Words that stay on the device.
+    pub(super) resident: Option<Arc<DeviceWords>>,
     pub(super) launches: Vec<Launch<'a>>,
 }
 
@@ -106,10 +117,10 @@ pub(crate) struct Launch<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// Work that reads records on the device.
-    pub(crate) fn with_records(records: &'a HeldRecords) -> Self {
+    /// Work that reads words that stay on the device.
+    pub(crate) fn with_resident(words: Arc<DeviceWords>) -> Self {
         Self {
-            resident: Some(records),
+            resident: Some(words),
             ..Self::default()
         }
     }
@@ -152,7 +163,7 @@ impl<'a> Work<'a> {
     ///
     /// `arguments` must be the parameters of the kernel, in order and of the right sizes, and must
     /// make the kernel end. Through them, the kernel must use only the parts that they name, and
-    /// the records with the given indices. It may assume that all of these are aligned to 16 bytes.
+    /// the words that stay on the device. It may assume that all of these are aligned to 16 bytes.
     ///
     /// # Panics
     ///
@@ -176,54 +187,29 @@ impl<'a> Work<'a> {
         for argument in arguments {
             let part = match *argument {
                 Argument::Words(part) => part,
-                Argument::Indices { part, count, .. } | Argument::RecordIndices { part, count } => {
+                Argument::Indices {
+                    part,
+                    count,
+                    records,
+                    ..
+                } => {
                     assert!(part.buffer == Buffer::Input, "indices are inputs");
                     assert!(count.div_ceil(2) <= part.len(), "indices beyond their part");
+                    assert!(records.buffer == Buffer::Input, "records are inputs");
                     part
                 }
-                Argument::Record(_) | Argument::U32(_) | Argument::U64(_) => continue,
+                Argument::Resident | Argument::U32(_) | Argument::U64(_) => continue,
             };
-            if let Argument::Indices { records, .. } = argument {
-                assert!(records.buffer == Buffer::Input, "records are inputs");
-            }
             let size = self.sizes.of(part.buffer);
             assert!(part.range().end <= size, "a part beyond its buffer");
         }
     }
 
-    /// Panics unless all index arguments refer to existing records. Indices of input records must
-    /// refer to records that were sent; they are read from `input`, the words that were sent.
-    /// Indices are public.
+    /// Panics unless all indices, which are public, are those of records in `input`, the words that
+    /// were sent.
     pub(in crate::backend::cuda) fn check_indices(&self, input: &[u64]) {
         let arguments = self.launches.iter().flat_map(|launch| &launch.arguments);
-        arguments.for_each(|argument| self.check_index(argument, input));
-    }
-
-    fn check_index(&self, argument: &Argument, input: &[u64]) {
-        match *argument {
-            Argument::Indices {
-                part,
-                count,
-                records,
-                size,
-            } => {
-                let Range { start, end } = records.range();
-                let there = end.min(input.len()).saturating_sub(start);
-                assert_below(&input[part.range()], count, there / size);
-            }
-            Argument::RecordIndices { part, count } => {
-                assert_below(&input[part.range()], count, self.resident().len());
-            }
-            Argument::Record(index) => {
-                assert!((index as usize) < self.resident().len(), "no such record");
-            }
-            Argument::Words(_) | Argument::U32(_) | Argument::U64(_) => {}
-        }
-    }
-
-    pub(super) fn resident(&self) -> &HeldRecords {
-        self.resident
-            .expect("a launch with records has their table")
+        arguments.for_each(|argument| argument.check_indices(input));
     }
 
     /// Queues a launch.
@@ -232,8 +218,8 @@ impl<'a> Work<'a> {
     ///
     /// The launch must be one of this work. The buffers at `addresses` must be on the device of the
     /// kernel, and as long as the parts require, with indices in range. That device's context must
-    /// be current on this thread. The buffers, the table of records and the kernel's module must
-    /// stay allocated, and the buffers unused by others, until the stream has passed the launch.
+    /// be current on this thread. The buffers, the words that stay on the device and the kernel's
+    /// module must stay allocated, and the buffers unused by others, until the stream has passed the launch.
     pub(super) unsafe fn queue(
         &self,
         launch: &Launch<'_>,
@@ -242,10 +228,11 @@ impl<'a> Work<'a> {
     ) -> Result<(), DriverError> {
         // All hosts of CUDA are little-endian: the first half of a value is its `u32`.
         let values = launch.arguments.iter().map(|argument| match *argument {
-            Argument::Words(part)
-            | Argument::Indices { part, .. }
-            | Argument::RecordIndices { part, .. } => part.address(addresses),
-            Argument::Record(index) => self.resident().address_of(index),
+            Argument::Words(part) | Argument::Indices { part, .. } => part.address(addresses),
+            Argument::Resident => {
+                let words = self.resident.as_ref();
+                words.expect("work with such words").address()
+            }
             Argument::U32(number) => u64::from(number),
             Argument::U64(number) => number,
         });

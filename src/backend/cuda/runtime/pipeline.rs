@@ -1,26 +1,24 @@
-//! The pipeline of a batch: a share for each device, whose chunks take turns in the device's slots.
+//! The pipeline of a batch: devices take chunks from what remains of it, which take turns in slots.
 
 use alloc::vec::Vec;
-use core::mem;
-use core::ops::Range;
+use core::ops::{Range, RangeInclusive};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::panic::resume_unwind;
 use std::sync::Mutex;
-use std::{process, thread};
+use std::thread::{self, ScopedJoinHandle};
 
 use batch_modexp_core::Error;
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 
-use super::device::{Call, Device, SLOTS_OF_CALL};
+use super::device::{Call, Device, Devices, SLOTS_OF_CALL, with_times};
+use super::lock;
 use super::probe::DeviceInfo;
-pub(crate) use super::shares::{ChunkLens, Destination};
-use super::shares::{Piece, Share, run_on_all};
 use super::slot::Slot;
 
 /// Work that devices compute in chunks. The results go to an `O`.
 pub(crate) trait Job<O>: Sync {
-    /// State that the chunks of a device's share have in common.
+    /// State that all chunks on a device have in common.
     type Prepared: Sync;
     /// State of a chunk that is under way.
     type Chunk;
@@ -31,24 +29,24 @@ pub(crate) trait Job<O>: Sync {
     /// result: in a CRT batch it is an item. `None` if the device has no kernel for this job.
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64>;
 
-    /// Prepares the device of the call for any instances of the batch, and says how long the chunks
-    /// are.
+    /// Prepares the device of the call for any instances of the batch, and says how long its chunks
+    /// are, from [`chunk_len`].
     ///
-    /// The calls under way on the device have about `count` instances together, if they are alike.
+    /// The device is expected to compute about `share` instances of the batch, and as many for each
+    /// other call under way.
     fn prepare(
         &self,
         call: &Call<'_>,
-        count: usize,
-    ) -> Result<(Self::Prepared, ChunkLens), Self::Error>;
+        share: usize,
+    ) -> Result<(Self::Prepared, usize), Self::Error>;
 
-    /// Submits a chunk. From the moment when it opens the chunk's items it holds `submitting`, of
-    /// which each share has one: two chunks at a time would both be late.
+    /// Submits a chunk. For one device this is called for one chunk at a time: two would both be
+    /// late.
     fn submit(
         &self,
         prepared: &Self::Prepared,
         chunk: &Range<usize>,
         slot: &mut Slot,
-        submitting: &Mutex<()>,
     ) -> Result<Self::Chunk, Stop<Self::Error>>;
 
     /// Copies the results of a chunk, all words of its output, to their places, and wipes them. A
@@ -77,57 +75,88 @@ impl<E> From<DriverError> for Stop<E> {
     }
 }
 
-/// The devices of a backend.
-#[derive(Debug)]
-pub(crate) struct Devices {
-    devices: Vec<Device>,
-    /// The process that opened the devices. A forked child has the memory of its parent, but neither
-    /// its threads nor its CUDA contexts. Every driver call would fail or hang there, and pinned
-    /// memory may be missing.
-    process: u32,
+/// The length of the chunks of `share` instances: whole blocks, for as few chunks as possible of at
+/// most the upper end of `range`, rounded up to whole blocks.
+///
+/// They are about equally long, unless that is below the lower end of `range`. Then the last one is
+/// shorter, which leaves less work for the host after it.
+pub(crate) fn chunk_len(share: usize, range: RangeInclusive<usize>, per_block: usize) -> usize {
+    let [least, most] = [*range.start(), *range.end()].map(|len| len.next_multiple_of(per_block));
+    let count = share.div_ceil(most.max(1)).max(1);
+    let even = share.div_ceil(count).next_multiple_of(per_block);
+    even.max(least).min(share)
 }
 
+/// The places for the results of a batch, which can be split like a slice.
+pub(crate) trait Destination: Send + Sized {
+    /// The number of instances.
+    fn len(&self) -> usize;
+
+    /// The places of the first `middle` instances, and the rest.
+    fn split_at(self, middle: usize) -> (Self, Self);
+}
+
+impl<P: Send> Destination for &mut [P] {
+    fn len(&self) -> usize {
+        <[P]>::len(self)
+    }
+
+    fn split_at(self, middle: usize) -> (Self, Self) {
+        self.split_at_mut(middle)
+    }
+}
+
+/// Consecutive instances of a batch that have yet to be computed, and the places for their results.
+struct Piece<O> {
+    range: Range<usize>,
+    output: O,
+}
+
+/// The instances of a batch that no device has taken, and those that lost devices have given back.
+/// In any order; the next piece is the last.
+struct Remaining<O>(Mutex<Vec<Piece<O>>>);
+
+impl<O: Destination> Remaining<O> {
+    fn all(output: O) -> Self {
+        let range = 0..output.len();
+        Self(Mutex::new(Vec::from([Piece { range, output }])))
+    }
+
+    /// The number of instances.
+    fn count(&self) -> usize {
+        let pieces = lock(&self.0);
+        pieces.iter().map(|piece| piece.range.len()).sum()
+    }
+
+    /// Takes the next chunk, of at most `len` instances. `None` if nothing remains.
+    fn next(&self, len: usize) -> Option<Piece<O>> {
+        let mut pieces = lock(&self.0);
+        let Piece { range, output } = pieces.pop()?;
+        let len = len.max(1).min(range.len());
+        let (head, tail) = output.split_at(len);
+        let middle = range.start + len;
+        let piece = |range, output| Piece { range, output };
+        if middle < range.end {
+            pieces.push(piece(middle..range.end, tail));
+        }
+        Some(piece(range.start..middle, head))
+    }
+
+    fn give_back(&self, piece: Piece<O>) {
+        lock(&self.0).push(piece);
+    }
+
+    /// Leaves nothing to other devices.
+    fn clear(&self) {
+        lock(&self.0).clear();
+    }
+}
+
+/// A device computes at least about as many instances in the time of one. For fewer, it is not worth
+/// starting another one.
+const LEAST_SHARE: usize = 256;
+
 impl Devices {
-    pub(crate) fn open(infos: &[DeviceInfo]) -> Result<Self, Error> {
-        Ok(Self {
-            devices: infos.iter().map(Device::open).collect::<Result<_, _>>()?,
-            process: process::id(),
-        })
-    }
-
-    /// All devices, including lost ones.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Device> {
-        self.devices.iter()
-    }
-
-    /// The devices that calls use: those that are not lost. If all are lost, all, so that calls for
-    /// them return the loss.
-    pub(crate) fn in_use(&self) -> impl Iterator<Item = &Device> {
-        let is_usable = |device: &Device| device.lost().is_none();
-        let any = self.iter().any(is_usable);
-        self.iter().filter(move |device| !any || is_usable(device))
-    }
-
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Device> {
-        self.devices.iter_mut()
-    }
-
-    /// Whether this is a forked child.
-    fn is_left(&self) -> bool {
-        self.process != process::id()
-    }
-
-    /// An error if no device is usable.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        if self.is_left() {
-            return Err(Error::Forked);
-        }
-        if self.iter().all(|device| device.lost().is_some()) {
-            self.iter().try_for_each(Device::check_lost)?;
-        }
-        Ok(())
-    }
-
     /// Runs a job on all usable devices with a kernel for it. At least one device, possibly lost,
     /// must have a kernel.
     ///
@@ -142,19 +171,11 @@ impl Devices {
         self.run_on(&devices, job, output)
     }
 
-    /// The estimated time in milliseconds for a job of `count` instances on the devices in use.
-    /// `None` if none has a kernel.
-    pub(crate) fn forecast(
-        &self,
-        count: usize,
-        forecast: impl Fn(&DeviceInfo, usize) -> Option<f64>,
-    ) -> Option<f64> {
-        let forecast = |device: &&Device, count| forecast(&device.info, count);
-        together(&with_times(self.in_use(), count, forecast))
-    }
-
-    /// Runs a job on these devices, all with a kernel for it, each with a share in inverse proportion
-    /// to its time.
+    /// Runs a job on these devices, all with a kernel for it, and with their times for the same
+    /// number of instances.
+    ///
+    /// If a device is lost, or has no thread, the others compute what it had not finished. Any other
+    /// error, or the loss of the last device, ends the batch once all have ended.
     pub(crate) fn run_on<O: Destination, J: Job<O>>(
         &self,
         devices: &[(&Device, f64)],
@@ -162,79 +183,113 @@ impl Devices {
         output: O,
     ) -> Result<(), J::Error> {
         self.check()?;
-        let check = |(device, _): &(&Device, _)| device.check_lost();
-        let speed = |(_, time): &(_, f64)| 1.0 / time;
-        run_on_all(devices, check, speed, output, |&(device, _), share| {
-            run_share(job, device, share)
-        })
+        on_all(
+            devices,
+            |(device, _)| device.check_lost(),
+            |(_, time)| 1.0 / time,
+            &Remaining::all(output),
+            |&(device, _), share, remaining| pass_chunks(job, device, share, remaining),
+        )
     }
 }
 
-/// Leaves the devices to the parent in a forked child: the driver must not be called there.
-impl Drop for Devices {
-    fn drop(&mut self) {
-        if self.is_left() {
-            mem::forget(mem::take(&mut self.devices));
+/// Runs `work` for each worker on a thread of its own, with the number of instances that it is
+/// expected to compute by its `speed`, and with all that remain. Lost workers, for which `check`
+/// returns an error, are left out.
+///
+/// For errors see [`Devices::run_on`].
+fn on_all<W: Sync, O: Destination, E: From<Error> + Send>(
+    workers: &[W],
+    check: impl Fn(&W) -> Result<(), Error> + Sync,
+    speed: impl Fn(&W) -> f64 + Sync,
+    remaining: &Remaining<O>,
+    work: impl Fn(&W, usize, &Remaining<O>) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    loop {
+        let count = remaining.count();
+        if count == 0 {
+            return Ok(());
         }
+        let mut usable: Vec<&W> = workers.iter().filter(|w| check(w).is_ok()).collect();
+        if usable.is_empty() {
+            workers.iter().try_for_each(&check)?;
+        }
+        usable.truncate(count.div_ceil(LEAST_SHARE));
+        let total: f64 = usable.iter().map(|worker| speed(worker)).sum();
+        let done = on_each(&usable, |worker| {
+            let share = (count as f64 * speed(worker) / total).ceil() as usize;
+            let result = work(worker, share.min(count), remaining);
+            if result.is_err() && check(worker).is_err() {
+                // The others take over, or the next round.
+                return Ok(());
+            }
+            result.inspect_err(|_| remaining.clear())
+        });
+        if done.is_empty() {
+            return Err(Error::ThreadPool { threads: 1 }.into());
+        }
+        done.into_iter().collect::<Result<(), E>>()?;
     }
 }
 
-/// The devices with a kernel, each with its estimated time for an equal part of `count` instances.
-fn with_times<D>(
-    devices: impl Iterator<Item = D>,
-    count: usize,
-    forecast: impl Fn(&D, usize) -> Option<f64>,
-) -> Vec<(D, f64)> {
-    let able: Vec<_> = devices
-        .filter(|device| forecast(device, 1).is_some())
-        .collect();
-    let part = count.div_ceil(able.len().max(1));
-    let timed = able.into_iter().filter_map(|device| {
-        let time = forecast(&device, part)?;
-        Some((device, time))
-    });
-    timed.collect()
+/// Runs `work` for each item, on a thread of its own, except for items whose thread the operating
+/// system refuses.
+///
+/// A single item runs on the calling thread, unless that belongs to a pool. While a pool's thread
+/// waits for copies, it takes other work, which may wait for the device that this thread holds.
+fn on_each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    if let ([item], None) = (items, rayon::current_thread_index()) {
+        return Vec::from([work(item)]);
+    }
+    let work = &work;
+    thread::scope(|scope| {
+        let start = |item| {
+            let thread = thread::Builder::new();
+            thread.spawn_scoped(scope, move || work(item)).ok()
+        };
+        let threads: Vec<_> = items.iter().filter_map(start).collect();
+        let results = threads.into_iter().map(ScopedJoinHandle::join);
+        let unwound =
+            |result: thread::Result<R>| result.unwrap_or_else(|panic| resume_unwind(panic));
+        results.map(unwound).collect()
+    })
 }
 
-/// The time of devices that take these times for equal parts, and share the work by their speed.
-fn together<D>(devices: &[(D, f64)]) -> Option<f64> {
-    let speed: f64 = devices.iter().map(|(_, time)| 1.0 / time).sum();
-    (!devices.is_empty()).then(|| devices.len() as f64 / speed)
-}
-
-/// Computes a share on one device.
+/// Passes chunks through a device until nothing remains. `share` as for [`Job::prepare`].
 ///
 /// With several chunks, two threads do this, each with half of the slots. While one fills or
 /// empties a slot, helped by the host's other threads, the other does the same, without waiting. If
-/// the device is lost, the chunks under way return to the share.
-pub(super) fn run_share<O: Destination, J: Job<O>>(
+/// the device is lost, the chunks under way are given back.
+fn pass_chunks<O: Destination, J: Job<O>>(
     job: &J,
     device: &Device,
-    share: &Share<'_, O>,
+    share: usize,
+    remaining: &Remaining<O>,
 ) -> Result<(), J::Error> {
     let call = device.call();
-    let (prepared, lens) = job.prepare(&call, share.len.saturating_mul(call.calls))?;
-    let mut in_use = call.slots(slots_for(share.len.div_ceil(lens.most.max(1))));
+    let (prepared, chunk_len) = job.prepare(&call, share)?;
+    let chunks = share.div_ceil(chunk_len.max(1));
+    let mut in_use = call.slots(slots_for(chunks));
     device.check_lost()?;
-    let has_many = share.len > lens.most;
-    let sending = Sending {
+    let has_many = chunks > 1;
+    let passage = Passage {
         job,
         device,
-        share,
+        remaining,
         prepared: &prepared,
-        lens,
+        chunk_len,
         submitting: Mutex::default(),
         is_stopped: AtomicBool::new(false),
         sleeps: has_many || call.calls > 1,
     };
     let slots = &mut in_use.slots[..];
     let result = match has_many {
-        false => sending.drive(slots),
+        false => passage.drive(slots),
         true => {
             let (first, second) = slots.split_at_mut(slots.len().div_ceil(2));
             thread::scope(|scope| {
-                let other = thread::Builder::new().spawn_scoped(scope, || sending.drive(second));
-                let this = sending.drive(first);
+                let other = thread::Builder::new().spawn_scoped(scope, || passage.drive(second));
+                let this = passage.drive(first);
                 // If the operating system refuses a thread, this one has passed all chunks.
                 let Ok(other) = other else { return this };
                 let other = other.join().unwrap_or_else(|panic| resume_unwind(panic));
@@ -266,14 +321,14 @@ fn slots_for(chunks: usize) -> usize {
 /// A chunk on a device: what the job keeps of it, and its places.
 type UnderWay<C, O> = (C, Piece<O>);
 
-/// A share on its way through a device.
-struct Sending<'a, O: Destination, J: Job<O>> {
+/// Chunks on their way through a device.
+struct Passage<'a, O: Destination, J: Job<O>> {
     job: &'a J,
     device: &'a Device,
-    share: &'a Share<'a, O>,
+    remaining: &'a Remaining<O>,
     prepared: &'a J::Prepared,
-    lens: ChunkLens,
-    /// See [`Job::submit`].
+    chunk_len: usize,
+    /// Held while a chunk is submitted: see [`Job::submit`].
     submitting: Mutex<()>,
     /// Whether a thread has failed, so that the other one can stop.
     is_stopped: AtomicBool,
@@ -282,7 +337,7 @@ struct Sending<'a, O: Destination, J: Job<O>> {
     sleeps: bool,
 }
 
-impl<O: Destination, J: Job<O>> Sending<'_, O, J> {
+impl<O: Destination, J: Job<O>> Passage<'_, O, J> {
     /// Passes chunks through some slots in turn, until none is left or a thread stops.
     fn drive(&self, slots: &mut [Slot]) -> Result<(), Stop<J::Error>> {
         Slot::share_chain(slots);
@@ -291,7 +346,7 @@ impl<O: Destination, J: Job<O>> Sending<'_, O, J> {
         if result.is_err() {
             self.is_stopped.store(true, Ordering::Relaxed);
             let under_way = under_way.into_iter().flatten();
-            under_way.for_each(|(_, piece)| self.share.give_back(piece));
+            under_way.for_each(|(_, piece)| self.remaining.give_back(piece));
         }
         result
     }
@@ -313,7 +368,7 @@ impl<O: Destination, J: Job<O>> Sending<'_, O, J> {
                         finished = Some((results, kept, piece));
                     }
                     Err(error) => {
-                        self.share.give_back(piece);
+                        self.remaining.give_back(piece);
                         return Err(error.into());
                     }
                 }
@@ -346,19 +401,20 @@ impl<O: Destination, J: Job<O>> Sending<'_, O, J> {
         slot: &mut Slot,
         under_way: &mut Option<UnderWay<J::Chunk, O>>,
     ) -> Result<bool, Stop<J::Error>> {
-        let Some(piece) = self.share.next(self.lens) else {
+        let submitting = lock(&self.submitting);
+        let Some(piece) = self.remaining.next(self.chunk_len) else {
             return Ok(false);
         };
-        let (range, submitting) = (&piece.range, &self.submitting);
-        match self.job.submit(self.prepared, range, slot, submitting) {
+        match self.job.submit(self.prepared, &piece.range, slot) {
             Ok(kept) => *under_way = Some((kept, piece)),
             Err(stop) => {
-                self.share.give_back(piece);
+                self.remaining.give_back(piece);
                 return Err(stop);
             }
         }
+        drop(submitting);
         // After the last chunk, queue the clearing at once, while the host takes results.
-        if self.share.is_taken() {
+        if self.remaining.count() == 0 {
             slot.clear_device()?;
         }
         Ok(true)
@@ -366,23 +422,4 @@ impl<O: Destination, J: Job<O>> Sending<'_, O, J> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Devices that take these milliseconds for an instance; those with 0 have no kernel.
-    fn forecast(devices: &[u8], count: usize) -> Option<f64> {
-        let ms = |&each: &u8, count| (each > 0).then(|| f64::from(each) * count as f64);
-        together(&with_times(devices.iter().copied(), count, ms))
-    }
-
-    #[test]
-    fn forecasts_are_for_shares_by_speed() {
-        let about = |ms: f64, expected: f64| (ms / expected - 1.0).abs() < 1e-9;
-        assert_eq!(forecast(&[], 10), None);
-        assert_eq!(forecast(&[0, 0], 10), None);
-        assert!(about(forecast(&[3], 10).unwrap(), 30.0));
-        assert!(about(forecast(&[3, 3, 0], 10).unwrap(), 15.0));
-        // Of 110 instances the slow device takes 10.
-        assert!(about(forecast(&[1, 10], 110).unwrap(), 100.0));
-    }
-}
+mod tests;

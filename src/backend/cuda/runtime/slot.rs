@@ -30,9 +30,8 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 use self::tests::injection::Injections;
 #[cfg(all(test, feature = "rsa"))]
 pub(crate) use self::tests::injection::{Injection, InjectionPoint};
-use super::buffers::{Buffer, Buffers, Results, Sizes};
+use super::buffers::{Buffer, Buffers, DeviceWords, Results, Sizes};
 use super::launch::{Launch, Work};
-use super::records::HeldRecords;
 
 pub(crate) struct Slot {
     context: Arc<CudaContext>,
@@ -53,8 +52,8 @@ pub(crate) struct Slot {
     /// The kernels have ended. A thread may sleep until then.
     kernel_end: CudaEvent,
     buffers: Option<Buffers>,
-    /// Keeps the records allocated that the launches under way read.
-    records: Option<HeldRecords>,
+    /// Keeps the words allocated that the launches under way read, and that stay on the device.
+    resident: Option<Arc<DeviceWords>>,
     /// The sizes of the chunk on the device. Otherwise the buffers may hold the contents of the last
     /// one.
     busy: Option<Sizes>,
@@ -86,7 +85,7 @@ impl Slot {
             cleared: context.new_event(None)?,
             kernel_end: context.new_event(sleep)?,
             buffers: None,
-            records: None,
+            resident: None,
             busy: None,
             is_clearing: false,
             #[cfg(all(test, feature = "rsa"))]
@@ -137,7 +136,7 @@ impl Slot {
         work.check_indices(input);
 
         self.busy = Some(sizes);
-        self.records = work.resident.cloned();
+        self.resident.clone_from(&work.resident);
         self.context.bind_to_thread()?;
         let is_single = launches.len() == 1;
         let stream = if is_single {
@@ -169,7 +168,7 @@ impl Slot {
                 // SAFETY: the buffers are at least as long as `sizes`, stay allocated and are not
                 // touched while the slot is busy: `finish` waits for the results first, and
                 // `abandon` for all streams. Every part is within the sizes, and every index in
-                // range. The slot also keeps the records until then. The context was bound above,
+                // range. The slot also keeps `resident` until then. The context was bound above,
                 // and its device, which this call borrows, keeps the modules.
                 unsafe { work.queue(launch, &addresses, kernels)? };
             }
@@ -243,7 +242,7 @@ impl Slot {
         }
         self.output_there.synchronize()?;
         self.busy = None;
-        self.records = None;
+        self.resident = None;
         let milliseconds = self.kernel_start.elapsed_ms(&self.kernel_end)?;
         let kernel = Duration::from_secs_f64(f64::from(milliseconds) / 1e3);
         Ok((buffers.give_results(sizes.of(Buffer::Output)), kernel))
@@ -288,7 +287,7 @@ impl Slot {
         let streams = [&self.chains, &self.single, &self.stream];
         let answered =
             is_settled || streams.map(|stream| stream.synchronize().is_ok()) == [true; 3];
-        self.records = None;
+        self.resident = None;
         self.is_clearing = false;
         let Some(buffers) = &mut self.buffers else {
             return;

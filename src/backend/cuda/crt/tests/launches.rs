@@ -22,28 +22,34 @@ fn prepared(class: &CrtClass) -> Prepared {
         blind: Kernel::imaginary(class.blind),
         shape: class.shape,
         window: Window::new(5).unwrap(),
-        records: HeldRecords::none(class.records()),
-        key_indices: Vec::new(),
         most_blinded_by_host: 0,
     }
+}
+
+/// The arguments of the records of three keys, and of their indices for 101 items.
+fn records_of(work: &Work<'_>) -> [Argument; 2] {
+    let (part, records, size) = (work.indices, work.records, 11 * 12);
+    assert_eq!((part.len(), records.len()), (51, 3 * size));
+    let index = Argument::Indices {
+        part,
+        count: 101,
+        records,
+        size,
+    };
+    [Argument::Words(records), index]
 }
 
 #[test]
 fn arguments_of_the_three_launches() {
     let class = class();
     let prepared = prepared(&class);
-    let work = prepared.work(101, Operands::Same);
+    let work = prepared.work(101, Operands::Same, 3);
     let [exp, garner, join] = work.launches() else {
         panic!("three launches");
     };
     let (count, p) = (Argument::U32(101), 1536 / 128);
-    let records = Argument::Record(0);
-    let index = Argument::RecordIndices {
-        part: work.indices,
-        count: 101,
-    };
-    let lens = [work.numbers[0], work.numbers[1], work.indices].map(Part::len);
-    assert_eq!(lens, [101 * 2 * p, 0, 51]);
+    let [records, index] = records_of(&work);
+    assert_eq!(work.numbers.map(Part::len), [101 * 2 * p, 0]);
     let product = Work::default().output(101 * 2 * p);
 
     let [halves, base, rest @ ..] = exp.arguments() else {
@@ -92,7 +98,7 @@ fn arguments_of_the_three_launches() {
 fn arguments_of_given_operands() {
     let class = class();
     let prepared = prepared(&class);
-    let work = prepared.work(101, Operands::Given);
+    let work = prepared.work(101, Operands::Given, 3);
     let [exp, _, join] = work.launches() else {
         panic!("three launches");
     };
@@ -107,23 +113,17 @@ fn arguments_of_given_operands() {
 fn arguments_of_blinded_launches() {
     let class = class();
     let prepared = prepared(&class);
-    let work = prepared.work(101, Operands::Blinded(65537));
+    let work = prepared.work(101, Operands::Blinded(65537), 3);
     let [blind, exp, garner, join] = work.launches() else {
         panic!("four launches");
     };
     let (count, p) = (Argument::U32(101), 1536 / 128);
-    let records = Argument::Record(0);
-    let index = Argument::RecordIndices {
-        part: work.indices,
-        count: 101,
-    };
+    let [records, index] = records_of(&work);
     let random = work.numbers[1];
     let mut end = 0usize;
-    for (part, len) in
-        [work.numbers[0], random, work.indices]
-            .into_iter()
-            .zip([101 * 2 * p, 101 * 2 * p, 51])
-    {
+    let inputs = [work.numbers[0], random, work.indices, work.records];
+    let lens = [101 * 2 * p, 101 * 2 * p, 51, 3 * 11 * p];
+    for (part, len) in inputs.into_iter().zip(lens) {
         let start = end.next_multiple_of(8);
         assert_eq!(part.range(), start..start + len);
         end = start + len;
@@ -177,7 +177,7 @@ fn arguments_out_of_range_are_refused() {
     let refuses_work = |count, operands, change: fn(&mut Prepared)| {
         let mut prepared = prepared(&class);
         change(&mut prepared);
-        let call = core::panic::AssertUnwindSafe(|| prepared.work(count, operands).indices);
+        let call = core::panic::AssertUnwindSafe(|| prepared.work(count, operands, 3).indices);
         std::panic::catch_unwind(call).is_err()
     };
     assert!(!refuses_work(101, Operands::Same, |_| ()));
@@ -192,35 +192,21 @@ fn arguments_out_of_range_are_refused() {
     assert!(refuses(|prepared| prepared.shape.exponent_bits = 769));
     assert!(refuses(|prepared| prepared.blind = prepared.join.clone()));
     assert!(refuses(|prepared| prepared.join = prepared.blind.clone()));
-    assert!(refuses(|prepared| prepared.records.kind.words -= 1));
-}
-
-/// Each item has the index of the run that it lies in.
-#[test]
-fn indices_of_the_keys_of_a_chunk() {
-    let mut prepared = prepared(&class());
-    prepared.key_indices = vec![(3, 7), (4, 2), (9, 7), (10, 5)];
-    let all = [7, 7, 7, 2, 7, 7, 7, 7, 7, 5];
-    for start in 0..10 {
-        for end in start..=10 {
-            let indices: Vec<_> = prepared.indices_of(&(start..end)).collect();
-            assert_eq!(indices, all[start..end]);
-        }
-    }
+    let narrower = |prepared: &mut Prepared| {
+        let wider = CrtShape::full(2048, 1024);
+        prepared.halves = Kernel::imaginary(CrtClass::narrowest(wider).unwrap().halves[0]);
+    };
+    assert!(refuses(narrower));
 }
 
 /// p, its constant and exponent, q, its constant and exponent, qInv, n, its constant; zeros above.
 #[test]
 fn records_of_moduli() {
-    let class = class();
     let number = |value: u64| BoxedUint::from(value);
     let params = |value: u64| BoxedMontyParams::new(Odd::new(number(value)).unwrap());
     let (p, q, n) = (params(11), params(13), params(143));
     let (exponents, qinv) = ([3, 5].map(number), number(6));
-    let residence = Residence::default();
-    let run = CrtRun {
-        len: 1,
-        residence: &residence,
+    let key = CrtKey {
         p: ModulusRef::of(p.as_ref()),
         exponent_p: &exponents[0],
         q: ModulusRef::of(q.as_ref()),
@@ -228,10 +214,8 @@ fn records_of_moduli() {
         qinv: &qinv,
         n: ModulusRef::of(n.as_ref()),
     };
-    let words = class.records().words;
-    assert_eq!(words, 11 * 12);
-    let mut record = vec![u64::MAX; words];
-    run.write_record(&mut record);
+    let mut record = vec![u64::MAX; 11 * 12];
+    NonTemporal::with(|stores| key.write_record(&mut record, stores));
     let r2 = |params: &MontyParams<BoxedUint>| params.r2().as_words()[0];
     let parts = [11, r2(p.as_ref()), 3, 13, r2(q.as_ref()), 5, 6];
     for (place, part) in record.chunks(12).zip(parts) {

@@ -1,4 +1,4 @@
-//! Hooks for the tests of callers, and the pool of slots.
+//! Hooks for the tests of callers, forecasts, and the pool of slots.
 
 use super::*;
 use core::time::Duration;
@@ -98,4 +98,21 @@ fn two_that_fit_are_served_at_once() {
         pool.release(first);
         assert_eq!(both.map(|handle| handle.join().unwrap()), [1, 2]);
     });
+}
+
+/// Devices that take these milliseconds for an instance; those with 0 have no kernel.
+fn forecast(devices: &[u8], count: usize) -> Option<f64> {
+    let ms = |&each: &u8, count| (each > 0).then(|| f64::from(each) * count as f64);
+    together(&with_times(devices.iter().copied(), count, ms))
+}
+
+#[test]
+fn forecasts_are_for_shares_by_speed() {
+    let about = |ms: f64, expected: f64| (ms / expected - 1.0).abs() < 1e-9;
+    assert_eq!(forecast(&[], 10), None);
+    assert_eq!(forecast(&[0, 0], 10), None);
+    assert!(about(forecast(&[3], 10).unwrap(), 30.0));
+    assert!(about(forecast(&[3, 3, 0], 10).unwrap(), 15.0));
+    // Of 110 instances the slow device takes 10.
+    assert!(about(forecast(&[1, 10], 110).unwrap(), 100.0));
 }

@@ -6,7 +6,6 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaContext, CudaStream, result};
 
 use super::super::super::buffers::Addresses;
@@ -72,11 +71,12 @@ impl InjectionPoint<'_> {
         launch.arguments().get(argument)
     }
 
-    /// The part of a launch argument, unless it is a kernel's own workspace.
+    /// The part of a launch argument with words or indices of items: no records, and no workspace
+    /// of a kernel.
     pub(crate) fn part(&self, argument: usize) -> Option<Part> {
         match self.argument(argument)? {
-            Argument::Words(part) | Argument::RecordIndices { part, .. } if !part.is_scratch() => {
-                Some(*part)
+            Argument::Words(part) | Argument::Indices { part, .. } => {
+                Some(*part).filter(|part| !part.is_scratch() && *part != self.work.records)
             }
             _ => None,
         }
@@ -84,29 +84,20 @@ impl InjectionPoint<'_> {
 
     /// Whether an argument consists of indices.
     pub(crate) fn is_indices(&self, argument: usize) -> bool {
-        matches!(
-            self.argument(argument),
-            Some(Argument::RecordIndices { .. })
-        )
+        matches!(self.argument(argument), Some(Argument::Indices { .. }))
+    }
+
+    /// The records of all keys of the chunk.
+    pub(crate) fn records(&self) -> Part {
+        self.work.records
     }
 
     /// Changes the words of a part with `change`.
     pub(crate) fn change(&self, part: Part, change: impl FnOnce(&mut [u64])) {
-        self.change_at(part.address(self.addresses), part.len(), change);
-    }
-
-    /// Changes the record with this index.
-    pub(crate) fn change_record(&self, index: usize, change: impl FnOnce(&mut [u64])) {
-        let records = self.work.resident();
-        assert!(index < records.len());
-        let address = records.address_of(index as u32);
-        self.change_at(address, records.kind.words, change);
-    }
-
-    fn change_at(&self, address: CUdeviceptr, len: usize, change: impl FnOnce(&mut [u64])) {
-        let mut words: Vec<u64> = vec![0; len];
-        // SAFETY: parts are within their buffers, as was checked before the first launch, and
-        // records within their table. The maker of this value has waited until the device is idle.
+        let address = part.address(self.addresses);
+        let mut words: Vec<u64> = vec![0; part.len()];
+        // SAFETY: parts are within their buffers, as was checked before the first launch. The maker
+        // of this value has waited until the device is idle.
         unsafe { result::memcpy_dtoh_sync(&mut words, address).unwrap() };
         change(&mut words);
         // SAFETY: as above.

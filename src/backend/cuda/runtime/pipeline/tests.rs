@@ -1,19 +1,11 @@
-//! Tests of the parent module.
+//! Chunks, and workers that are slow or lost.
 
+use alloc::vec;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use batch_modexp_core::DeviceFault;
 
 use super::*;
-
-/// Chunks of at most `most` instances, all of about the same length.
-fn at_most(most: usize) -> ChunkLens {
-    ChunkLens {
-        most,
-        least: 0,
-        per_block: 1,
-    }
-}
 
 /// Errors of lost workers, and of others.
 const LOST: Error = Error::Forked;
@@ -22,7 +14,7 @@ const OUT_OF_MEMORY: Error = Error::Cuda {
     fault: DeviceFault::OutOfMemory,
 };
 
-/// A worker that is lost after `remaining` shares.
+/// A worker that is lost after `remaining` chunks.
 struct FailingWorker {
     remaining: AtomicUsize,
     is_lost: AtomicBool,
@@ -38,19 +30,19 @@ impl FailingWorker {
         }
     }
 
-    /// Writes the worker's speed to all of its places, a chunk at a time. In its last share, it
-    /// writes half of a chunk and fails.
-    fn work(&self, share: &Share<'_, &mut [f64]>, chunk: usize) -> Result<usize, Error> {
+    /// Writes the worker's speed to the places of chunks, one after the other. In its last one, it
+    /// writes half of them and fails.
+    fn work(&self, pool: &Remaining<&mut [f64]>, chunk: usize) -> Result<usize, Error> {
         assert!(!self.is_lost.load(Ordering::Relaxed), "it was set aside");
         let mut count = 0;
-        while let Some(piece) = share.next(at_most(chunk)) {
+        while let Some(piece) = pool.next(chunk) {
             let len = piece.range.len();
             assert_eq!(piece.output.len(), len);
             assert!((1..=chunk).contains(&piece.range.len()));
             if self.remaining.load(Ordering::Relaxed) == 0 {
                 self.is_lost.store(true, Ordering::Relaxed);
                 piece.output[..len / 2].fill(-self.speed);
-                share.give_back(piece);
+                pool.give_back(piece);
                 return Err(OUT_OF_MEMORY);
             }
             self.remaining.fetch_sub(1, Ordering::Relaxed);
@@ -73,11 +65,12 @@ impl FailingWorker {
 fn run(workers: &[FailingWorker], places: &mut [f64]) -> Result<usize, Error> {
     let len = places.len();
     let done = AtomicUsize::new(0);
-    let work = |worker: &FailingWorker, share: &Share<'_, &mut [f64]>| {
-        done.fetch_add(worker.work(share, 512)?, Ordering::Relaxed);
+    let work = |worker: &FailingWorker, _, remaining: &Remaining<&mut [f64]>| {
+        done.fetch_add(worker.work(remaining, 512)?, Ordering::Relaxed);
         Ok::<_, Error>(())
     };
-    run_on_all(workers, FailingWorker::check, |w| w.speed, places, work)?;
+    let all = Remaining::all(places);
+    on_all(workers, FailingWorker::check, |w| w.speed, &all, work)?;
     // Results of a lost worker are not counted.
     let done = done.into_inner();
     assert!(done <= len);
@@ -92,20 +85,20 @@ fn an_empty_batch_succeeds() {
     assert_eq!(run(&workers, &mut []), Ok(0));
 }
 
-/// Shares are in proportion to speed, but a worker that finishes early helps the others.
+/// Shares are in proportion to speed, but a worker takes what it finds.
 #[test]
-fn everybody_gets_a_share_by_speed() {
+fn shares_are_by_speed() {
     let workers = [3.0, 1.0].map(|speed| FailingWorker::new(ALWAYS, speed));
     let mut places = [0.0; 4096];
     let lens = Mutex::new(Vec::new());
-    let done = run_on_all(
+    let done = on_all(
         &workers,
         FailingWorker::check,
         |w| w.speed,
-        &mut places[..],
-        |worker, share| {
-            lock(&lens).push((worker.speed, share.len));
-            worker.work(share, 512).map(|_| ())
+        &Remaining::all(&mut places[..]),
+        |worker, share, remaining| {
+            lock(&lens).push((worker.speed, share));
+            worker.work(remaining, 512).map(|_| ())
         },
     );
     assert_eq!(done, Ok(()));
@@ -115,25 +108,25 @@ fn everybody_gets_a_share_by_speed() {
     assert!(places.iter().all(|&place| place > 0.0));
 }
 
-/// One worker does nothing until the other has finished: its share is computed by the other.
+/// One worker does nothing until the other has finished, which computes everything.
 #[test]
 fn nobody_waits_for_a_slow_one() {
     let workers = [1.0, 2.0].map(|speed| FailingWorker::new(ALWAYS, speed));
     let is_done = AtomicBool::new(false);
     let mut places = [0.0; 4096];
     let counts = [0; 2].map(AtomicUsize::new);
-    let done = run_on_all(
+    let done = on_all(
         &workers,
         FailingWorker::check,
         |_| 1.0,
-        &mut places[..],
-        |worker, share| {
+        &Remaining::all(&mut places[..]),
+        |worker, _, remaining| {
             if worker.speed == 1.0 {
                 while !is_done.load(Ordering::Acquire) {
                     thread::yield_now();
                 }
             }
-            let count = worker.work(share, 512);
+            let count = worker.work(remaining, 512);
             is_done.store(true, Ordering::Release);
             counts[worker.speed as usize - 1].store(count?, Ordering::Relaxed);
             Ok::<_, Error>(())
@@ -205,24 +198,20 @@ fn other_errors_end_the_batch() {
     ];
     let attempts = AtomicUsize::new(0);
     let mut places = [0.0; 3000];
-    let done = run_on_all(
-        &workers,
-        FailingWorker::check,
-        |_| 1.0,
-        &mut places[..],
-        |_, share| {
-            attempts.fetch_add(1, Ordering::Relaxed);
-            share.next(at_most(100));
-            Err(OUT_OF_MEMORY)
-        },
-    );
+    let remaining = Remaining::all(&mut places[..]);
+    let work = |_: &_, _, remaining: &Remaining<_>| {
+        attempts.fetch_add(1, Ordering::Relaxed);
+        remaining.next(100);
+        Err(OUT_OF_MEMORY)
+    };
+    let done = on_all(&workers, FailingWorker::check, |_| 1.0, &remaining, work);
     assert_eq!(done, Err(OUT_OF_MEMORY));
-    assert_eq!(attempts.into_inner(), 2);
+    assert_eq!((attempts.into_inner(), remaining.count()), (2, 0));
 }
 
 /// In a pool, no item runs on the calling thread itself.
 #[test]
-fn a_single_share_leaves_a_pool_thread() {
+fn a_single_worker_leaves_a_pool_thread() {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(1)
         .build()
@@ -232,97 +221,76 @@ fn a_single_share_leaves_a_pool_thread() {
     let places = &mut [(); 10];
     let mut is_on_caller = || {
         let by = Mutex::new(None);
-        let on_this = |_: &FailingWorker, share: &Share<'_, &mut [()]>| {
-            while share.next(at_most(4)).is_some() {}
+        let on_this = |_: &FailingWorker, _, remaining: &Remaining<&mut [()]>| {
+            while remaining.next(4).is_some() {}
             *lock(&by) = Some(thread());
             Ok::<_, Error>(())
         };
-        run_on_all(
-            &workers,
-            FailingWorker::check,
-            |_| 1.0,
-            &mut places[..],
-            on_this,
-        )
-        .unwrap();
+        let all = Remaining::all(&mut places[..]);
+        on_all(&workers, FailingWorker::check, |_| 1.0, &all, on_this).unwrap();
         by.into_inner().unwrap().unwrap() == thread()
     };
     assert!(!pool.install(&mut is_on_caller));
     assert!(is_on_caller());
 }
 
+/// A worker is not started for less than it computes in the time of one instance.
 #[test]
-fn shares_are_in_proportion_and_leave_nothing_out() {
-    assert_eq!(shares(100, &[1.0], 64), [100]);
-    assert_eq!(shares(1000, &[3.0, 1.0], 8), [752, 248]);
-    assert_eq!(shares(10, &[1.0, 1.0, 1.0], 64), [10, 0, 0]);
-    assert_eq!(shares(10, &[0.0, 1.0, 0.0], 4), [0, 10, 0]);
-    for len in 1..300 {
-        let shares = shares(len, &[1.0, 2.5, 0.0, 0.3], 16);
-        assert_eq!(shares.len(), 4);
-        assert_eq!(shares.iter().sum::<usize>(), len);
-        assert_eq!(shares[2], 0);
+fn small_batches_start_few_workers() {
+    let workers = [1.0, 1.0, 1.0].map(|speed| FailingWorker::new(ALWAYS, speed));
+    for (count, expected) in [(1, 1), (256, 1), (257, 2), (512, 2), (513, 3), (9000, 3)] {
+        let started = AtomicUsize::new(0);
+        let mut places = vec![0.0; count];
+        let work = |worker: &FailingWorker, share, remaining: &Remaining<&mut [f64]>| {
+            started.fetch_add(1, Ordering::Relaxed);
+            assert_eq!(share, count.div_ceil(expected));
+            worker.work(remaining, 512).map(|_| ())
+        };
+        let all = Remaining::all(&mut places[..]);
+        on_all(&workers, FailingWorker::check, |w| w.speed, &all, work).unwrap();
+        assert_eq!(started.into_inner(), expected);
     }
 }
 
-/// The lengths of the chunks of a share of `len` instances.
-fn chunks(len: usize, lens: ChunkLens) -> Vec<usize> {
-    let mut rest = len;
-    let next = || {
-        let len = lens.first_of(rest);
-        rest -= len;
-        (len > 0).then_some(len)
-    };
-    core::iter::from_fn(next).collect()
+/// The lengths of the chunks of `count` instances on a single device.
+fn chunks(count: usize, len: usize) -> Vec<usize> {
+    let mut places = vec![(); count];
+    let remaining = Remaining::all(&mut places[..]);
+    core::iter::from_fn(|| Some(remaining.next(len)?.range.len())).collect()
 }
 
 #[test]
 fn chunks_are_whole_blocks_about_equally_long() {
-    let chunks = |len, most, per_block| {
-        let lens = ChunkLens {
-            per_block,
-            ..at_most(most)
-        };
-        chunks(len, lens)
-    };
+    let chunks = |count, most, per_block| chunks(count, chunk_len(count, 0..=most, per_block));
     assert_eq!(chunks(10, 100, 4), [10]);
     assert_eq!(chunks(10, 5, 1), [5, 5]);
-    assert_eq!(chunks(10, 9, 4), [8, 2]);
+    assert_eq!(chunks(10, 8, 4), [8, 2]);
+    // The maximum, too, is in whole blocks.
+    assert_eq!(chunks(10, 9, 4), [10]);
     assert_eq!(chunks(10_000, 8448, 256), [5120, 4880]);
-    assert_eq!(chunks(40_000, 12_672, 96), [10_080, 9984, 9984, 9952]);
+    assert_eq!(chunks(40_000, 12_672, 96), [10_080, 10_080, 10_080, 9760]);
     assert_eq!(chunks(1, 0, 1), [1]);
 }
 
 /// There are as many chunks as with equal lengths, and only the last one is shorter.
 #[test]
 fn the_last_chunk_has_what_is_left() {
-    let lens = ChunkLens {
-        most: 12_672,
-        least: 11_880,
-        per_block: 96,
-    };
-    assert_eq!(chunks(12_600, lens), [12_600]);
-    assert_eq!(chunks(12_673, lens), [11_904, 769]);
-    assert_eq!(chunks(16_384, lens), [11_904, 4480]);
+    let lens = 11_880..=12_672;
+    let chunks = |count, lens| chunks(count, chunk_len(count, lens, 96));
+    assert_eq!(chunks(12_600, lens.clone()), [12_600]);
+    assert_eq!(chunks(12_673, lens.clone()), [11_904, 769]);
+    assert_eq!(chunks(16_384, lens.clone()), [11_904, 4480]);
     assert_eq!(
-        chunks(65_536, lens),
+        chunks(65_536, lens.clone()),
         [11_904, 11_904, 11_904, 11_904, 11_904, 6016]
     );
-    // The maximum has precedence over the minimum.
-    let short = ChunkLens { most: 960, ..lens };
-    assert_eq!(chunks(2000, short), [960, 960, 80]);
     // No additional chunk.
-    assert_eq!(chunks(3 * 12_672, lens), [12_672; 3]);
+    assert_eq!(chunks(3 * 12_672, lens.clone()), [12_672; 3]);
     for len in (1..100_000).step_by(97) {
-        let chunks = chunks(len, lens);
-        assert_eq!(chunks.len(), len.div_ceil(lens.most));
+        let chunks = chunks(len, lens.clone());
+        assert_eq!(chunks.len(), len.div_ceil(*lens.end()));
         assert_eq!(chunks.iter().sum::<usize>(), len);
         let (_, others) = chunks.split_last().unwrap();
-        let range = lens.least..=lens.most;
-        assert!(
-            others
-                .iter()
-                .all(|len| range.contains(len) && len % 96 == 0)
-        );
+        assert!(others.iter().all(|len| lens.contains(len) && len % 96 == 0));
     }
 }
