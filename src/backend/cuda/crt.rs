@@ -219,6 +219,8 @@ impl<O: Destination, F: CrtFeed<O>> Job<O> for CrtBatch<'_, F> {
     type Chunk = Vec<F::Opened>;
     type Error = F::Error;
 
+    const HAS_SEVERAL_LAUNCHES: bool = true;
+
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64> {
         self.class.plan(count, device).map(|plan| plan.milliseconds)
     }

@@ -100,13 +100,6 @@ pub(crate) enum Operation {
     CrtBlind,
 }
 
-impl Operation {
-    /// Whether launches take little time, and go before the queued launches of other chunks.
-    pub(crate) fn is_short(self) -> bool {
-        matches!(self, Self::CrtRecombine | Self::CrtJoin | Self::CrtBlind)
-    }
-}
-
 /// A kernel, with the properties that its family needs.
 ///
 /// Callers see kernels that compute modular exponentiations of a class of widths.

@@ -87,6 +87,8 @@ impl<O, J: Job<O>> Job<O> for Overlapping<'_, J> {
     type Chunk = J::Chunk;
     type Error = J::Error;
 
+    const HAS_SEVERAL_LAUNCHES: bool = J::HAS_SEVERAL_LAUNCHES;
+
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64> {
         self.job.forecast(device, count)
     }
@@ -193,6 +195,8 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
     type Prepared = (J::Prepared, Option<AtomicUsize>);
     type Chunk = J::Chunk;
     type Error = J::Error;
+
+    const HAS_SEVERAL_LAUNCHES: bool = J::HAS_SEVERAL_LAUNCHES;
 
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64> {
         self.job.forecast(device, count)

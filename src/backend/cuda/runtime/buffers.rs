@@ -193,9 +193,6 @@ pub(super) type Addresses = [CUdeviceptr; Buffer::COUNT];
 pub(super) struct Buffers {
     host_in: PinnedWords,
     host_out: PinnedWords,
-    /// A second buffer for results, used while those of the last chunk are lent out. `None` during
-    /// that time.
-    spare_out: Option<PinnedWords>,
     /// Words at the start of `host_in` and of `host_out` that may be nonzero.
     used_in: usize,
     used_out: usize,
@@ -203,29 +200,6 @@ pub(super) struct Buffers {
     used_on_device: Sizes,
     /// In the order of [`Buffer`].
     device: [DeviceWords; Buffer::COUNT],
-}
-
-/// The results of a chunk on the host, while the slot may take the next one. To be
-/// [returned](Buffers::return_results).
-#[must_use]
-pub(super) struct Results {
-    words: PinnedWords,
-    len: usize,
-}
-
-impl Results {
-    /// Passes all results to `take`, which reads and wipes them.
-    pub(super) fn take(&mut self, take: impl FnOnce(&mut [u64])) {
-        let words = &mut self.words.as_mut_slice()[..self.len];
-        take(words);
-        // The compiler must assume that others read the words, so it cannot remove the wiping.
-        black_box(&mut *words);
-        debug_assert!(
-            words.iter().all(|&word| word == 0),
-            "results that were not wiped"
-        );
-        self.len = 0;
-    }
 }
 
 impl Buffers {
@@ -247,7 +221,6 @@ impl Buffers {
         Ok(Self {
             host_in: on_host(Buffer::Input)?,
             host_out: on_host(Buffer::Output)?,
-            spare_out: Some(on_host(Buffer::Output)?),
             used_in: 0,
             used_out: 0,
             used_on_device: Sizes::default(),
@@ -282,32 +255,17 @@ impl Buffers {
         &mut self.host_out.as_mut_slice()[..len]
     }
 
-    /// Lends out the host's outputs, of which `len` words are results.
-    ///
-    /// # Panics
-    ///
-    /// If the last results were not returned.
-    pub(super) fn give_results(&mut self, len: usize) -> Results {
-        let spare = self.spare_out.take().expect("results were not returned");
+    /// Passes the used words of the host's outputs to `take`, which reads and wipes them.
+    pub(super) fn take_outputs(&mut self, take: impl FnOnce(&mut [u64])) {
+        let words = &mut self.host_out.as_mut_slice()[..self.used_out];
+        take(words);
+        // The compiler must assume that others read the words, so it cannot remove the wiping.
+        black_box(&mut *words);
+        debug_assert!(
+            words.iter().all(|&word| word == 0),
+            "results that were not wiped"
+        );
         self.used_out = 0;
-        Results {
-            words: mem::replace(&mut self.host_out, spare),
-            len,
-        }
-    }
-
-    /// Takes back results, and wipes them if that has not been done. If these buffers have replaced
-    /// the ones that lent them, the results are freed.
-    pub(super) fn return_results(&mut self, mut results: Results) {
-        results.words.wipe(results.len);
-        if !self.are_complete() {
-            self.spare_out = Some(results.words);
-        }
-    }
-
-    /// Whether no results are lent out.
-    pub(super) fn are_complete(&self) -> bool {
-        self.spare_out.is_some()
     }
 
     /// Whether there are inputs that have not been wiped.

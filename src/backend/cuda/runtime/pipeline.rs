@@ -25,6 +25,9 @@ pub(crate) trait Job<O>: Sync {
     /// Errors that end a call early: those of devices, and those of the maker of the inputs.
     type Error: From<Error> + Send;
 
+    /// Whether a chunk has several launches.
+    const HAS_SEVERAL_LAUNCHES: bool = false;
+
     /// The estimated time for `count` instances on the device, in milliseconds. An instance has one
     /// result: in a CRT batch it is an item. `None` if the device has no kernel for this job.
     fn forecast(&self, device: &DeviceInfo, count: usize) -> Option<f64>;
@@ -340,7 +343,7 @@ struct Passage<'a, O: Destination, J: Job<O>> {
 impl<O: Destination, J: Job<O>> Passage<'_, O, J> {
     /// Passes chunks through some slots in turn, until none is left or a thread stops.
     fn drive(&self, slots: &mut [Slot]) -> Result<(), Stop<J::Error>> {
-        Slot::share_chain(slots);
+        Slot::set_streams(slots, J::HAS_SEVERAL_LAUNCHES);
         let mut under_way: Vec<_> = slots.iter().map(|_| None).collect();
         let result = self.in_turn(slots, &mut under_way);
         if result.is_err() {
@@ -360,30 +363,23 @@ impl<O: Destination, J: Job<O>> Passage<'_, O, J> {
         let mut has_ended = false;
         for turn in (0..slots.len()).cycle() {
             let slot = &mut slots[turn];
-            let mut finished = None;
             if let Some((kept, piece)) = under_way[turn].take() {
                 match slot.finish(self.sleeps) {
-                    Ok((results, kernel)) => {
-                        self.device.add_timing(kernel);
-                        finished = Some((results, kept, piece));
-                    }
+                    Ok(kernel) => self.device.add_timing(kernel),
                     Err(error) => {
                         self.remaining.give_back(piece);
                         return Err(error.into());
                     }
                 }
+                let Piece { range, output } = piece;
+                slot.take_results(|words| {
+                    self.job.take(self.prepared, kept, &range, words, output);
+                });
             }
-            // Submit the next chunk before taking results: the device waits for the chunk.
-            let sent = match has_ended || self.is_stopped.load(Ordering::Relaxed) {
-                false => self.send_next(slot, &mut under_way[turn]),
-                true => Ok(false),
-            };
-            if let Some((mut results, kept, Piece { range, output })) = finished {
-                results.take(|words| self.job.take(self.prepared, kept, &range, words, output));
-                slot.return_results(results);
-            }
-            if !sent? {
-                has_ended = true;
+            has_ended = has_ended
+                || self.is_stopped.load(Ordering::Relaxed)
+                || !self.send_next(slot, &mut under_way[turn])?;
+            if has_ended {
                 if under_way.iter().all(Option::is_none) {
                     break;
                 }

@@ -1,23 +1,11 @@
-//! The buffers and streams for one chunk on a device.
+//! The buffers and the stream for one chunk on a device.
 //!
 //! A chunk passes through three steps: inputs to the device, kernels, results to the host. While it
 //! is under way, the slot is *busy*: nothing reads, writes or frees its buffers.
 //!
-//! Copies, clearing and short launches use a stream with priority. They run beside or before the
-//! long launches of other chunks, which may fill the device. In a chunk of several launches, the
-//! long one uses a stream that the slot may [share](Slot::share_chain) with other slots of its
-//! call: running beside each other would only divide the device.
-//!
-//! A chunk of a single launch uses another stream of the slot, also for its copies, and fills the
-//! gaps of other chunks. On one stream it waits for no event. Each driver call takes some
-//! microseconds, during which an idle device would wait.
-//!
-//! Results can be read while the next chunk is in the slot: the host has two buffers for them.
-//!
 //! Buffers keep their contents between consecutive chunks, because each chunk overwrites those of
 //! the last one. They are wiped when no chunk follows. Clearing the device's buffers between chunks
-//! would delay the next one: clearing waits for free multiprocessors, which the long launches of
-//! other chunks occupy, and the inputs would wait for it.
+//! would delay the next one.
 #![allow(unsafe_code)]
 
 use alloc::sync::Arc;
@@ -30,25 +18,18 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 use self::tests::injection::Injections;
 #[cfg(all(test, feature = "rsa"))]
 pub(crate) use self::tests::injection::{Injection, InjectionPoint};
-use super::buffers::{Buffer, Buffers, DeviceWords, Results, Sizes};
-use super::launch::{Launch, Work};
+use super::buffers::{Buffer, Buffers, DeviceWords, Sizes};
+use super::launch::Work;
 
 pub(crate) struct Slot {
     context: Arc<CudaContext>,
-    /// The stream for copies, clearing and short launches.
+    /// The stream of this slot.
+    own: Arc<CudaStream>,
+    /// The stream of the call's chunks: its own, or that of another slot.
     stream: Arc<CudaStream>,
-    /// The stream for chunks of a single launch.
-    single: Arc<CudaStream>,
-    /// The stream for the long launches of other chunks: `single`, of this slot or of another one.
-    chains: Arc<CudaStream>,
     /// The inputs are on the device, and no kernel has run.
     kernel_start: CudaEvent,
-    /// Transitions of a chunk from short to long launches, and back.
-    before_long: CudaEvent,
-    after_long: CudaEvent,
     output_there: CudaEvent,
-    /// The clearing by [`clear_device`](Self::clear_device) is done.
-    cleared: CudaEvent,
     /// The kernels have ended. A thread may sleep until then.
     kernel_end: CudaEvent,
     buffers: Option<Buffers>,
@@ -65,24 +46,18 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// Makes a slot with its own streams.
     pub(super) fn new(context: &Arc<CudaContext>) -> Result<Self, DriverError> {
         let timed = Some(CUevent_flags::CU_EVENT_DEFAULT);
         // A blocking event also has a time, unless that is disabled.
         let sleep = Some(CUevent_flags::CU_EVENT_BLOCKING_SYNC);
         context.bind_to_thread()?;
-        let (_, highest_priority) = result::stream::get_priority_range()?;
-        let single = context.new_stream()?;
+        let own = context.new_stream()?;
         Ok(Self {
             context: context.clone(),
-            stream: context.new_stream_with_priority(highest_priority)?,
-            chains: single.clone(),
-            single,
+            stream: own.clone(),
+            own,
             kernel_start: context.new_event(timed)?,
-            before_long: context.new_event(None)?,
-            after_long: context.new_event(None)?,
             output_there: context.new_event(None)?,
-            cleared: context.new_event(None)?,
             kernel_end: context.new_event(sleep)?,
             buffers: None,
             resident: None,
@@ -93,11 +68,14 @@ impl Slot {
         })
     }
 
-    /// Makes the long launches of these slots' chunks run one after another, independent of other
-    /// slots.
-    pub(super) fn share_chain(slots: &mut [Self]) {
+    /// Sets the streams of these slots for a call: each its own, or all the same one.
+    ///
+    /// Chunks in streams of their own fill the gaps of each other. But the launches of one chunk
+    /// then take turns with those of another one, and both end late.
+    pub(super) fn set_streams(slots: &mut [Self], is_shared: bool) {
         for i in 0..slots.len() {
-            slots[i].chains = slots[0].single.clone();
+            let of = if is_shared { 0 } else { i };
+            slots[i].stream = slots[of].own.clone();
         }
     }
 
@@ -138,15 +116,10 @@ impl Slot {
         self.busy = Some(sizes);
         self.resident.clone_from(&work.resident);
         self.context.bind_to_thread()?;
-        let is_single = launches.len() == 1;
-        let stream = if is_single {
-            &self.single
-        } else {
-            &self.stream
-        };
+        let stream = &self.stream;
         // SAFETY: buffers on the device are as long as those on the host. Both stay allocated while
-        // the slot is busy: until `finish` has waited for the results, or `abandon` for all
-        // streams. Before that only `wipe_input` writes to the inputs, once they are copied.
+        // the slot is busy: until `finish` has waited for the results, or `abandon` for the
+        // stream. Before that only `wipe_input` writes to the inputs, once they are copied.
         unsafe {
             let inputs = addresses[Buffer::Input as usize];
             result::memcpy_htod_async(inputs, input, stream.cu_stream())?;
@@ -154,28 +127,15 @@ impl Slot {
         #[cfg(all(test, feature = "rsa"))]
         let mut injections = Injections::new(self.injection.take(), work, &addresses, stream);
         self.kernel_start.record(stream)?;
-        let is_short = |launch: &Launch<'_>| launch.kernel.entry.operation.is_short();
-        for run in launches.chunk_by(|a, b| is_short(a) == is_short(b)) {
-            let is_apart = !is_single && !is_short(&run[0]);
-            let kernels = if is_apart { &self.chains } else { stream };
-            if is_apart {
-                self.before_long.record(stream)?;
-                kernels.wait(&self.before_long)?;
-            }
-            for launch in run {
-                #[cfg(all(test, feature = "rsa"))]
-                injections.next();
-                // SAFETY: the buffers are at least as long as `sizes`, stay allocated and are not
-                // touched while the slot is busy: `finish` waits for the results first, and
-                // `abandon` for all streams. Every part is within the sizes, and every index in
-                // range. The slot also keeps `resident` until then. The context was bound above,
-                // and its device, which this call borrows, keeps the modules.
-                unsafe { work.queue(launch, &addresses, kernels)? };
-            }
-            if is_apart {
-                self.after_long.record(kernels)?;
-                stream.wait(&self.after_long)?;
-            }
+        for launch in launches {
+            #[cfg(all(test, feature = "rsa"))]
+            injections.next();
+            // SAFETY: the buffers are at least as long as `sizes`, stay allocated and are not
+            // touched while the slot is busy: `finish` waits for the results first, and `abandon`
+            // for the stream. Every part is within the sizes, and every index in range. The slot
+            // also keeps `resident` until then. The context was bound above, and its device, which
+            // this call borrows, keeps the modules.
+            unsafe { work.queue(launch, &addresses, stream)? };
         }
         #[cfg(all(test, feature = "rsa"))]
         injections.next();
@@ -186,12 +146,7 @@ impl Slot {
             let outputs = addresses[Buffer::Output as usize];
             result::memcpy_dtoh_async(output, outputs, stream.cu_stream())?;
         }
-        self.output_there.record(stream)?;
-        if is_single {
-            // Later work on the stream runs after the chunk.
-            self.stream.wait(&self.output_there)?;
-        }
-        Ok(())
+        self.output_there.record(stream)
     }
 
     /// Queues the clearing of the device's buffers, when no chunk follows. In a busy slot, it runs
@@ -201,10 +156,7 @@ impl Slot {
             return Ok(());
         };
         self.is_clearing = true;
-        buffers.clear_device(&self.stream)?;
-        // If a chunk follows nevertheless, it runs after the clearing.
-        self.cleared.record(&self.stream)?;
-        self.single.wait(&self.cleared)
+        buffers.clear_device(&self.stream)
     }
 
     /// Wipes the host's inputs. In a busy slot, waits first until they are on the device, which
@@ -221,21 +173,16 @@ impl Slot {
         Ok(())
     }
 
-    /// Waits for the results of the chunk, and returns them with the running time of the kernels.
-    ///
-    /// The slot can then take another chunk, but these results must be
-    /// [returned](Self::return_results) before its results are waited for.
+    /// Waits for the results of the chunk, and returns the running time of the kernels.
     ///
     /// A thread that `sleeps` leaves its processor to others until the kernels have ended, and
     /// wakes up slightly later.
     ///
     /// # Panics
     ///
-    /// If the slot is not busy, or its results are lent out.
-    pub(super) fn finish(&mut self, sleeps: bool) -> Result<(Results, Duration), DriverError> {
-        let (Some(sizes), Some(buffers)) = (self.busy, &mut self.buffers) else {
-            panic!("the slot has nothing to finish");
-        };
+    /// If the slot is not busy.
+    pub(super) fn finish(&mut self, sleeps: bool) -> Result<Duration, DriverError> {
+        assert!(self.busy.is_some(), "the slot has nothing to finish");
         if sleeps {
             // The copy takes no longer than waking up.
             self.kernel_end.synchronize()?;
@@ -244,14 +191,18 @@ impl Slot {
         self.busy = None;
         self.resident = None;
         let milliseconds = self.kernel_start.elapsed_ms(&self.kernel_end)?;
-        let kernel = Duration::from_secs_f64(f64::from(milliseconds) / 1e3);
-        Ok((buffers.give_results(sizes.of(Buffer::Output)), kernel))
+        Ok(Duration::from_secs_f64(f64::from(milliseconds) / 1e3))
     }
 
-    /// Takes back the memory of results that have been read.
-    pub(super) fn return_results(&mut self, results: Results) {
+    /// Passes the results of the finished chunk to `take`, which reads and wipes them.
+    ///
+    /// # Panics
+    ///
+    /// If the slot is in use.
+    pub(super) fn take_results(&mut self, take: impl FnOnce(&mut [u64])) {
+        assert!(self.busy.is_none(), "the slot is in use");
         if let Some(buffers) = &mut self.buffers {
-            buffers.return_results(results);
+            buffers.take_outputs(take);
         }
     }
 
@@ -259,12 +210,11 @@ impl Slot {
     ///
     /// # Panics
     ///
-    /// If the slot is in use, or its results are lent out.
+    /// If the slot is in use.
     pub(super) fn settle(&mut self) -> Result<(), DriverError> {
         assert!(self.busy.is_none(), "the slot is in use");
         self.clear_device()?;
         if let Some(buffers) = &mut self.buffers {
-            assert!(buffers.are_complete(), "results were not returned");
             buffers.wipe_inputs();
             buffers.wipe_outputs();
         }
@@ -284,25 +234,17 @@ impl Slot {
         let is_settled = self.busy.is_none()
             && !self.is_clearing
             && !self.buffers.as_ref().is_some_and(Buffers::is_device_used);
-        let streams = [&self.chains, &self.single, &self.stream];
-        let answered =
-            is_settled || streams.map(|stream| stream.synchronize().is_ok()) == [true; 3];
+        let answered = is_settled || self.stream.synchronize().is_ok();
+        self.busy = None;
         self.resident = None;
         self.is_clearing = false;
-        let Some(buffers) = &mut self.buffers else {
-            return;
-        };
-        buffers.wipe_inputs();
-        buffers.wipe_outputs();
-        let are_complete = buffers.are_complete();
-        if is_settled && are_complete {
-            return;
+        if let Some(buffers) = &mut self.buffers {
+            buffers.wipe_inputs();
+            buffers.wipe_outputs();
+            if !is_settled && (!answered || buffers.wipe_device().is_err()) {
+                self.buffers = None;
+            }
         }
-        // Buffers that are not here have been wiped and freed.
-        if !are_complete || !answered || buffers.wipe_device().is_err() {
-            self.buffers = None;
-        }
-        self.busy = None;
     }
 
     /// Frees the buffers.
@@ -321,8 +263,7 @@ impl Slot {
         buffers.map_or(0, |buffers| buffers.sizes().0.iter().sum())
     }
 
-    /// Replaces the buffers unless they are large enough. The results of the last chunk stay with
-    /// their holder.
+    /// Replaces the buffers unless they are large enough.
     fn grow(&mut self, sizes: Sizes) -> Result<(), DriverError> {
         let have = self
             .buffers

@@ -30,14 +30,13 @@ impl DeviceWords {
 
 impl Buffers {
     /// The number of buffers.
-    pub(in crate::backend::cuda::runtime) const COUNT: usize = 7;
+    pub(in crate::backend::cuda::runtime) const COUNT: usize = 6;
 
     /// Whether all buffers hold only zeros.
     pub(in crate::backend::cuda::runtime) fn are_wiped(&self) -> bool {
         let zeros = |words: &[u64]| words.iter().all(|&word| word == 0);
         zeros(self.host_in.as_slice())
             && zeros(self.host_out.as_slice())
-            && self.spare_out.iter().all(|words| zeros(words.as_slice()))
             && self.device.iter().all(|words| zeros(&words.read()))
     }
 
@@ -46,9 +45,8 @@ impl Buffers {
         match buffer {
             0 => write_last(self.host_in.as_mut_slice(), word),
             1 => write_last(self.host_out.as_mut_slice(), word),
-            2 => write_last(self.spare_out.as_mut().unwrap().as_mut_slice(), word),
             _ => {
-                let device = &self.device[buffer - 3];
+                let device = &self.device[buffer - 2];
                 let mut words = alloc::vec![0; device.len()];
                 write_last(&mut words, word);
                 device.write(&words);

@@ -62,7 +62,7 @@ fn finds_secret() -> bool {
         unsafe { result::memcpy_dtoh_sync(&mut words, memory).unwrap() };
         words.contains(&SECRET)
     });
-    memory.map(free);
+    memory.into_iter().for_each(free);
     found.contains(&true)
 }
 
