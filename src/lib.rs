@@ -47,7 +47,7 @@
 //! lists all backends, and `Auto::with` takes a particular one.
 //!
 //! `Auto::with_gpus` allows GPUs and sends each batch to the side that it expects to finish first. Keys and operands
-//! then reach the memory of the devices. `rsa::KeyHandle::evict` wipes a key there.
+//! then reach the memory of the devices, which is wiped after each call.
 //!
 //! The driver compiles a kernel before its first use, which takes seconds, and usually caches it on disk. Services
 //! call `Cuda::prepare` and `Cuda::prepare_private_op` at start, and give the devices to `Auto::with_cuda`.

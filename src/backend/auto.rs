@@ -143,10 +143,9 @@ impl Auto {
     /// model, which measured times of batches of the same width and size correct. The first batches
     /// near the [break-even](Self::break_even) may therefore go to the slower side.
     ///
-    /// The caller thereby allows secrets to leave the host. The operands of every batch pass
-    /// through the memory of the devices. An RSA key with two primes stays there until its last
-    /// handle is dropped, until `KeyHandle::evict`, or until the backend is dropped. SECURITY.md
-    /// has the whole list.
+    /// The caller thereby allows secrets to leave the host. Keys and operands of every batch pass
+    /// through the memory of the devices, which is wiped after each call. SECURITY.md has the whole
+    /// list.
     ///
     /// # Errors
     ///

@@ -65,7 +65,7 @@ pub use batch_modexp_core::{CalibrationFault, DeviceFault, Unavailable};
 /// Bases, exponents, moduli and results pass through buffers in pinned host memory and in device
 /// memory. The buffers belong to this value and grow to the largest batch. They are wiped after
 /// each call, also after an error or a panic, and on drop. Launches and allocations depend only on
-/// public facts: the number of instances, their widths, which of them share a modulus,
+/// public facts: the number of instances, their widths, which of them share a modulus or key,
 /// `exponent_bits`, and the number of calls under way.
 ///
 /// Calls from several threads share a device. Each call has one slot for each chunk, at most four;

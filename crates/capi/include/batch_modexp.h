@@ -78,9 +78,8 @@ int32_t bme_engine_new(size_t threads, bme_engine **out);
  * in the order of the driver, or, for 0, all. Each batch goes to the side that should finish
  * sooner; products go to the processor. `threads` is that of bme_engine_new.
  *
- * Keys and operands reach the memory of the GPUs. A key stays there until it is freed, or the
- * engine and its queues are. The first batch for a length of keys or numbers waits up to some
- * seconds for the driver, which compiles. A child of fork() computes without GPUs, and cannot
+ * Keys and operands reach the memory of the GPUs, which is wiped after each call. The first batch
+ * for a length of keys or numbers waits up to some seconds for the driver, which compiles. A child of fork() computes without GPUs, and cannot
  * make an engine with GPUs if its parent has made one.
  *
  * BME_ERROR_OPERATION: the driver is not installed or too old, there is no such GPU, or it does

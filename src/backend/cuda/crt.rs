@@ -78,14 +78,6 @@ impl CrtKey<'_> {
 /// 1.5 us an item on the host. Several calls share the threads, and so do several devices.
 const BLINDED_BY_A_THREAD: usize = 128;
 
-/// The reciprocal of the part of a device that chunks leave free for the short launches of their
-/// neighbours, if that does not add a chunk: without blinding, and with it.
-///
-/// Without this, short launches wait for free multiprocessors, and then delay the next long launch.
-/// By time stamps with RSA-2048 on an H100, recombining takes 5 % of the device's time, and
-/// blinding another 12 %.
-const PART_FOR_SHORT: [usize; 2] = [16, 5];
-
 /// The fewest and the most items that a thread opens at a time.
 ///
 /// Small enough that each thread gets some, and that none finishes its last items late. Large
@@ -234,12 +226,11 @@ impl<O: Destination, F: CrtFeed<O>> Job<O> for CrtBatch<'_, F> {
         // An instance of the kernel is half of an item.
         let resident = halves.resident_instances() / 2;
         let per_block = plan.entry.instances_per_block.div_ceil(2);
-        let part = PART_FOR_SHORT[usize::from(self.blinding_exponent.is_some())];
         // If the items fit on the device at once, two chunks of half the size need less host work at the start and
         // the end. For larger shares, full chunks make fewer threads wait for each other.
-        let lens = match count > resident {
-            true => resident - resident / part..=resident,
-            false => 0..=resident.div_ceil(2),
+        let most = match count > resident {
+            true => resident,
+            false => resident.div_ceil(2),
         };
         let sharing = call.calls * self.cuda.devices.in_use().count().max(1);
         let prepared = Prepared {
@@ -251,7 +242,7 @@ impl<O: Destination, F: CrtFeed<O>> Job<O> for CrtBatch<'_, F> {
             window: plan.window,
             most_blinded_by_host: BLINDED_BY_A_THREAD * self.feed.threads.count() / sharing,
         };
-        Ok((prepared, chunk_len(share, lens, per_block)))
+        Ok((prepared, chunk_len(share, most, per_block)))
     }
 
     fn submit(
@@ -271,13 +262,8 @@ impl<O: Destination, F: CrtFeed<O>> Job<O> for CrtBatch<'_, F> {
         self.tampering.inject(chunk, slot);
         let blinds = operands == Operands::Given;
         self.feed.submit(chunk, blinds, &work, slot, |input| {
-            let places_of_keys = places(input, [work.indices, work.records]);
-            write_records(
-                self.feed.threads,
-                &keys,
-                places_of_keys,
-                CrtKey::write_record,
-            );
+            let into = places(input, [work.indices, work.records]);
+            write_records(self.feed.threads, &keys, into, CrtKey::write_record);
             #[cfg(test)]
             self.tampering
                 .change(places(input, [work.numbers[0], work.indices]));

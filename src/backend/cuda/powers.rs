@@ -183,7 +183,7 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
         let half = kernel.resident_instances().div_ceil(2);
         let len = match self.tuning.single_launch {
             true => share,
-            false => chunk_len(share, 0..=half, plan.entry.instances_per_block),
+            false => chunk_len(share, half, plan.entry.instances_per_block),
         };
         let prepared = Prepared {
             kernel,

@@ -237,7 +237,7 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
         let (device, shape) = (call.device, &self.table.shape);
         let kernel = device.kernel(shape.entry)?;
         let half = kernel.resident_instances().div_ceil(2);
-        let len = chunk_len(share, 0..=half, shape.entry.instances_per_block);
+        let len = chunk_len(share, half, shape.entry.instances_per_block);
         let prepared = Prepared {
             kernel,
             shape: *shape,

@@ -1,11 +1,11 @@
 //! The pipeline of a batch: devices take chunks from what remains of it, which take turns in slots.
 
 use alloc::vec::Vec;
-use core::ops::{Range, RangeInclusive};
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::panic::resume_unwind;
 use std::sync::Mutex;
-use std::thread::{self, ScopedJoinHandle};
+use std::thread;
 
 use batch_modexp_core::Error;
 use cudarc::driver::DriverError;
@@ -79,15 +79,12 @@ impl<E> From<DriverError> for Stop<E> {
 }
 
 /// The length of the chunks of `share` instances: whole blocks, for as few chunks as possible of at
-/// most the upper end of `range`, rounded up to whole blocks.
-///
-/// They are about equally long, unless that is below the lower end of `range`. Then the last one is
-/// shorter, which leaves less work for the host after it.
-pub(crate) fn chunk_len(share: usize, range: RangeInclusive<usize>, per_block: usize) -> usize {
-    let [least, most] = [*range.start(), *range.end()].map(|len| len.next_multiple_of(per_block));
-    let count = share.div_ceil(most.max(1)).max(1);
+/// most `most`, rounded up to whole blocks. They are about equally long.
+pub(crate) fn chunk_len(share: usize, most: usize, per_block: usize) -> usize {
+    let most = most.next_multiple_of(per_block).max(1);
+    let count = share.div_ceil(most).max(1);
     let even = share.div_ceil(count).next_multiple_of(per_block);
-    even.max(least).min(share)
+    even.min(share)
 }
 
 /// The places for the results of a batch, which can be split like a slice.
@@ -147,11 +144,6 @@ impl<O: Destination> Remaining<O> {
 
     fn give_back(&self, piece: Piece<O>) {
         lock(&self.0).push(piece);
-    }
-
-    /// Leaves nothing to other devices.
-    fn clear(&self) {
-        lock(&self.0).clear();
     }
 }
 
@@ -219,14 +211,15 @@ fn on_all<W: Sync, O: Destination, E: From<Error> + Send>(
         }
         usable.truncate(count.div_ceil(LEAST_SHARE));
         let total: f64 = usable.iter().map(|worker| speed(worker)).sum();
-        let done = on_each(&usable, |worker| {
+        let done = on_each(usable, |worker| {
             let share = (count as f64 * speed(worker) / total).ceil() as usize;
             let result = work(worker, share.min(count), remaining);
             if result.is_err() && check(worker).is_err() {
                 // The others take over, or the next round.
                 return Ok(());
             }
-            result.inspect_err(|_| remaining.clear())
+            // Leave nothing to the others.
+            result.inspect_err(|_| lock(&remaining.0).clear())
         });
         if done.is_empty() {
             return Err(Error::ThreadPool { threads: 1 }.into());
@@ -235,26 +228,29 @@ fn on_all<W: Sync, O: Destination, E: From<Error> + Send>(
     }
 }
 
-/// Runs `work` for each item, on a thread of its own, except for items whose thread the operating
+/// Runs `work` for each item, on threads of their own, except for items whose thread the operating
 /// system refuses.
 ///
-/// A single item runs on the calling thread, unless that belongs to a pool. While a pool's thread
+/// The first item runs on the calling thread, unless that belongs to a pool. While a pool's thread
 /// waits for copies, it takes other work, which may wait for the device that this thread holds.
-fn on_each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    if let ([item], None) = (items, rayon::current_thread_index()) {
-        return Vec::from([work(item)]);
-    }
-    let work = &work;
+fn on_each<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let (mut items, work) = (items.into_iter(), &work);
+    let here = match rayon::current_thread_index() {
+        None => items.next(),
+        Some(_) => None,
+    };
     thread::scope(|scope| {
         let start = |item| {
             let thread = thread::Builder::new();
             thread.spawn_scoped(scope, move || work(item)).ok()
         };
-        let threads: Vec<_> = items.iter().filter_map(start).collect();
-        let results = threads.into_iter().map(ScopedJoinHandle::join);
-        let unwound =
-            |result: thread::Result<R>| result.unwrap_or_else(|panic| resume_unwind(panic));
-        results.map(unwound).collect()
+        let threads: Vec<_> = items.filter_map(start).collect();
+        let mut results: Vec<_> = here.into_iter().map(work).collect();
+        results.extend(threads.into_iter().map(|thread| {
+            let result = thread.join();
+            result.unwrap_or_else(|panic| resume_unwind(panic))
+        }));
+        results
     })
 }
 
@@ -272,9 +268,12 @@ fn pass_chunks<O: Destination, J: Job<O>>(
     let call = device.call();
     let (prepared, chunk_len) = job.prepare(&call, share)?;
     let chunks = share.div_ceil(chunk_len.max(1));
-    let mut in_use = call.slots(slots_for(chunks));
-    device.check_lost()?;
     let has_many = chunks > 1;
+    let mut in_use = call.slots(match has_many {
+        false => 1,
+        true => chunks.next_multiple_of(2).min(SLOTS_OF_CALL),
+    });
+    device.check_lost()?;
     let passage = Passage {
         job,
         device,
@@ -285,21 +284,10 @@ fn pass_chunks<O: Destination, J: Job<O>>(
         is_stopped: AtomicBool::new(false),
         sleeps: has_many || call.calls > 1,
     };
-    let slots = &mut in_use.slots[..];
-    let result = match has_many {
-        false => passage.drive(slots),
-        true => {
-            let (first, second) = slots.split_at_mut(slots.len().div_ceil(2));
-            thread::scope(|scope| {
-                let other = thread::Builder::new().spawn_scoped(scope, || passage.drive(second));
-                let this = passage.drive(first);
-                // If the operating system refuses a thread, this one has passed all chunks.
-                let Ok(other) = other else { return this };
-                let other = other.join().unwrap_or_else(|panic| resume_unwind(panic));
-                this.and(other)
-            })
-        }
-    };
+    let half = in_use.slots.len().div_ceil(2);
+    let halves = in_use.slots.chunks_mut(half).collect();
+    let results = on_each(halves, |slots| passage.drive(slots)).into_iter();
+    let result = results.collect::<Result<(), _>>();
     let full = DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY);
     let is_full = matches!(&result, Err(Stop::Device(error)) if *error == full);
     in_use.slots.iter_mut().for_each(Slot::abandon);
@@ -310,15 +298,6 @@ fn pass_chunks<O: Destination, J: Job<O>>(
         Stop::Device(error) => device.fault(error).into(),
         Stop::Batch(error) => error,
     })
-}
-
-/// The number of slots for `chunks` chunks: one for a single chunk, otherwise an equal number for
-/// each of two threads.
-fn slots_for(chunks: usize) -> usize {
-    match chunks {
-        0 | 1 => 1,
-        _ => chunks.next_multiple_of(2).min(SLOTS_OF_CALL),
-    }
 }
 
 /// A chunk on a device: what the job keeps of it, and its places.

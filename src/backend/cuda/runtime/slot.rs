@@ -270,7 +270,9 @@ impl Slot {
             .as_ref()
             .map_or(Sizes::default(), Buffers::sizes);
         if !have.covers(sizes) {
-            self.wait_for_clearing()?;
+            if self.is_clearing {
+                self.wait_for_clearing()?;
+            }
             // Free the old buffers first, so that both need not fit at once.
             self.buffers = None;
             self.buffers = Some(Buffers::with_room(&self.context, have.max(sizes))?);

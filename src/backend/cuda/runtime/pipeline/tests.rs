@@ -261,7 +261,7 @@ fn chunks(count: usize, len: usize) -> Vec<usize> {
 
 #[test]
 fn chunks_are_whole_blocks_about_equally_long() {
-    let chunks = |count, most, per_block| chunks(count, chunk_len(count, 0..=most, per_block));
+    let chunks = |count, most, per_block| chunks(count, chunk_len(count, most, per_block));
     assert_eq!(chunks(10, 100, 4), [10]);
     assert_eq!(chunks(10, 5, 1), [5, 5]);
     assert_eq!(chunks(10, 8, 4), [8, 2]);
@@ -272,25 +272,16 @@ fn chunks_are_whole_blocks_about_equally_long() {
     assert_eq!(chunks(1, 0, 1), [1]);
 }
 
-/// There are as many chunks as with equal lengths, and only the last one is shorter.
+/// No chunk is longer than it may be, and there is none that could be left out.
 #[test]
-fn the_last_chunk_has_what_is_left() {
-    let lens = 11_880..=12_672;
-    let chunks = |count, lens| chunks(count, chunk_len(count, lens, 96));
-    assert_eq!(chunks(12_600, lens.clone()), [12_600]);
-    assert_eq!(chunks(12_673, lens.clone()), [11_904, 769]);
-    assert_eq!(chunks(16_384, lens.clone()), [11_904, 4480]);
-    assert_eq!(
-        chunks(65_536, lens.clone()),
-        [11_904, 11_904, 11_904, 11_904, 11_904, 6016]
-    );
-    // No additional chunk.
-    assert_eq!(chunks(3 * 12_672, lens.clone()), [12_672; 3]);
-    for len in (1..100_000).step_by(97) {
-        let chunks = chunks(len, lens.clone());
-        assert_eq!(chunks.len(), len.div_ceil(*lens.end()));
-        assert_eq!(chunks.iter().sum::<usize>(), len);
-        let (_, others) = chunks.split_last().unwrap();
-        assert!(others.iter().all(|len| lens.contains(len) && len % 96 == 0));
+fn chunks_are_as_few_as_possible() {
+    let (most, per_block) = (12_672, 96);
+    for count in (1..100_000).step_by(97) {
+        let chunks = chunks(count, chunk_len(count, most, per_block));
+        assert_eq!(chunks.len(), count.div_ceil(most));
+        assert_eq!(chunks.iter().sum::<usize>(), count);
+        let (last, others) = chunks.split_last().unwrap();
+        assert!(others.iter().all(|len| len % per_block == 0 && len >= last));
+        assert!(chunks[0] <= most);
     }
 }
