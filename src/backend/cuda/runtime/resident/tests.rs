@@ -42,14 +42,14 @@ fn each_device_copies_the_words_once() {
     assert!(Arc::ptr_eq(&copies[0], &later));
 }
 
-/// New memory of the device, which nobody has cleared.
+/// New memory of the device, which has not been cleared.
 fn new_memory() -> CUdeviceptr {
     // SAFETY: the caller has bound a context.
     unsafe { result::malloc_sync(LEN * size_of::<u64>()).unwrap() }
 }
 
 fn free(memory: CUdeviceptr) {
-    // SAFETY: the memory is from `new_memory`, and nobody uses it any more.
+    // SAFETY: the memory is from `new_memory`, and is not used after this.
     unsafe { result::free_sync(memory).unwrap() };
 }
 
@@ -66,8 +66,8 @@ fn finds_secret() -> bool {
     found.contains(&true)
 }
 
-/// The control: words in freed memory are found if nobody has wiped them, unless other tests get it
-/// first.
+/// The control: words in freed memory are found if they have not been wiped, unless other tests get
+/// the memory first.
 #[test]
 fn dropped_words_are_wiped() {
     let Some((device, context)) = context() else {

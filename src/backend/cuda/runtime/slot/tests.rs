@@ -143,9 +143,9 @@ fn take_words(slot: &mut Slot, words: usize) {
     });
 }
 
-/// Results that nobody takes are wiped, also while the next chunk is under way.
+/// Results that are not taken are wiped, also while the next chunk is under way.
 #[test]
-fn results_that_nobody_takes_are_wiped() {
+fn results_that_are_not_taken_are_wiped() {
     with_slot(|slot| {
         for is_under_way in [false, true] {
             send_words(slot, 10);
