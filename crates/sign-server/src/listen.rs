@@ -2,13 +2,15 @@
 
 use std::fs::{File, Metadata, OpenOptions, Permissions, TryLockError, symlink_metadata};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use crate::client::Client;
 use crate::options::Listen;
+use crate::permissions::FileError;
 
 pub(crate) enum Listener {
     Tcp(TcpListener),
@@ -79,12 +81,20 @@ impl Listener {
 fn lock(path: &Path) -> io::Result<File> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    let file = OpenOptions::new().append(true).create(true).open(&name);
+    let name = Path::new(&name);
     let of_file = |error: io::Error| {
-        let problem = format!("the lock file {}: {error}", Path::new(&name).display());
-        io::Error::new(error.kind(), problem)
+        let problem = match symlink_metadata(name).is_ok_and(|file| file.is_symlink()) {
+            true => "the lock file is a symbolic link, which could create or lock any other file; remove \
+                     it, and let only the user of the service write to its folder"
+                .into(),
+            false => error.to_string(),
+        };
+        io::Error::new(error.kind(), FileError::new(name, problem))
     };
-    let file = file.map_err(of_file)?;
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    options.custom_flags(OFlags::NOFOLLOW.bits() as i32);
+    let file = options.open(name).map_err(of_file)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(io::Error::new(

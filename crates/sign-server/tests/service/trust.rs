@@ -149,6 +149,28 @@ fn unix_sockets() {
     assert!(failure(keys.path(), &["--listen", "unix:socket"]).contains("begins with /"));
 }
 
+/// A lock file that another user has planted neither locks nor creates a file elsewhere.
+#[test]
+fn a_lock_file_that_is_a_link() {
+    let (keys, directory) = (keys(), tempfile::tempdir().unwrap());
+    let path = |name: &str| directory.path().join(name);
+    let address = format!("unix:{}", path("socket").display());
+    // Locked, so that a server that follows the first link fails too, with another message.
+    let precious = File::create(path("precious")).unwrap();
+    precious.lock().unwrap();
+    for target in ["precious", "missing"] {
+        std::os::unix::fs::symlink(path(target), path("socket.lock")).unwrap();
+        let words = failure(keys.path(), &["--listen", &address]);
+        let is_clear = ["socket.lock: ", "symbolic link", "remove it"]
+            .iter()
+            .all(|text| words.contains(text));
+        assert!(is_clear, "{words}");
+        assert!(!path("missing").exists() && !path("socket").exists());
+        std::fs::remove_file(path("socket.lock")).unwrap();
+    }
+    Server::listen(&address, &[]).terminate();
+}
+
 /// Whether the tests run as root, who owns the files then.
 fn is_root(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
