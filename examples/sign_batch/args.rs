@@ -221,14 +221,8 @@ impl Command {
     fn parse_from(arguments: &[OsString]) -> Result<Self, Failure> {
         let command_line = match CommandLine::try_parse_from(arguments) {
             Ok(command_line) => command_line,
-            Err(error) => {
-                return match error.kind() {
-                    ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-                        Ok(Self::Print(error.render().to_string()))
-                    }
-                    _ => Err(Failure::Input(one_line(&error))),
-                };
-            }
+            Err(error) if error.use_stderr() => return Err(Failure::Input(one_line(&error))),
+            Err(text) => return Ok(Self::Print(text.render().to_string())),
         };
         match command_line.command {
             None => command_line.sign.check().map(Self::Sign),
@@ -250,22 +244,20 @@ impl SignArgs {
     /// Checks what clap cannot express.
     fn check(self) -> Result<Self, Failure> {
         self.compute.check()?;
-        let (key, input) = match (&self.key, &self.input) {
-            (Some(key), Some(input)) => (key, input),
-            (key, input) => {
-                let missing = match (key, input) {
-                    (None, None) => "--key and --input are missing",
-                    (None, _) => "--key is missing",
-                    _ => "--input is missing (`-` for standard input)",
-                };
-                return Err(Failure::Input(format!(
-                    "{missing}; `sign_batch bench` signs generated messages (see --help)"
-                )));
-            }
+        let missing = match (&self.key, &self.input) {
+            (Some(_), Some(_)) => None,
+            (None, None) => Some("--key and --input are missing"),
+            (None, _) => Some("--key is missing"),
+            _ => Some("--input is missing (`-` for standard input)"),
         };
+        if let Some(missing) = missing {
+            return Err(Failure::Input(format!(
+                "{missing}; `sign_batch bench` signs generated messages (see --help)"
+            )));
+        }
         let sources = [
-            ("--input", Some(input)),
-            ("--key", Some(key)),
+            ("--input", self.input.as_ref()),
+            ("--key", self.key.as_ref()),
             self.passphrase.source(),
         ];
         one_standard_input(&sources)?;
@@ -293,10 +285,9 @@ impl SignArgs {
 
     /// The target of the signatures.
     pub fn output_target(&self) -> Target<'_> {
-        if is_dash(&self.output) || is_stdout(&self.output) {
-            Target::Stdout
-        } else {
-            Target::File(&self.output)
+        match is_dash(&self.output) || is_stdout(&self.output) {
+            true => Target::Stdout,
+            false => Target::File(&self.output),
         }
     }
 
@@ -372,13 +363,10 @@ fn not_read(target: Target<'_>, sources: &[(&str, Option<&PathBuf>)]) -> Result<
 
 /// Refuses to read standard input twice.
 fn one_standard_input(sources: &[(&str, Option<&PathBuf>)]) -> Result<(), Failure> {
-    let names: Vec<_> = sources
-        .iter()
-        .filter(|(_, path)| path.is_some_and(|path| is_dash(path)))
-        .map(|(option, _)| *option)
-        .collect();
-    match names[..] {
-        [first, second, ..] => Err(Failure::Input(format!(
+    let is_dash = |path: &Option<&PathBuf>| path.is_some_and(|path| is_dash(path));
+    let mut dashes = sources.iter().filter(|(_, path)| is_dash(path));
+    match (dashes.next(), dashes.next()) {
+        (Some((first, _)), Some((second, _))) => Err(Failure::Input(format!(
             "{first} and {second} cannot both be standard input; name a file"
         ))),
         _ => Ok(()),

@@ -58,7 +58,7 @@ impl Signing {
         };
         let stage = match pushed {
             Ok(Pushed::Waits(ticket)) => Stage::Queued(Some(ticket), answer),
-            Ok(Pushed::Led(batch, under_way)) => {
+            Ok(Pushed::Led((batch, under_way))) => {
                 shared.lead(batch, under_way);
                 Stage::Queued(None, answer)
             }

@@ -47,18 +47,24 @@ struct State<T> {
     sleepers: usize,
 }
 
+/// The state while it is locked.
+type Locked<'a, T> = MutexGuard<'a, State<T>>;
+
 /// Why a request was refused. With `Full`, it is returned to the caller; else it is dropped.
 pub(super) enum Refused<T> {
     Full(T),
     Closed,
 }
 
+/// A batch, and the guard that counts it as under way.
+pub(super) type Begun<'a, T> = (Batch<T>, UnderWay<'a, T>);
+
 /// The result of [`Waiting::push_or_lead`].
 pub(super) enum Pushed<'a, T> {
     /// The request waits for a worker.
     Waits(Ticket),
     /// The caller must compute this batch; its request is the last.
-    Led(Batch<T>, UnderWay<'a, T>),
+    Led(Begun<'a, T>),
 }
 
 impl<T> Waiting<T> {
@@ -94,7 +100,7 @@ impl<T> Waiting<T> {
     pub(super) fn push_or_lead(&self, work: Work, request: T) -> Result<Pushed<'_, T>, Refused<T>> {
         let (ticket, count) = self.push_quietly(work, request)?;
         Ok(match self.lead(ticket) {
-            Some((batch, under_way)) => Pushed::Led(batch, under_way),
+            Some(begun) => Pushed::Led(begun),
             None => {
                 self.announce(count);
                 Pushed::Waits(ticket)
@@ -140,11 +146,8 @@ impl<T> Waiting<T> {
 
     /// Takes the request and older ones of its class, if a batch may begin and that class has its
     /// turn.
-    fn lead(&self, ticket: Ticket) -> Option<(Batch<T>, UnderWay<'_, T>)> {
-        let may_lead = |count| {
-            let under_way = self.under_way.load(SeqCst);
-            self.policy.may_lead(count, under_way)
-        };
+    fn lead(&self, ticket: Ticket) -> Option<Begun<'_, T>> {
+        let may_lead = |count| self.policy.may_lead(count, self.under_way.load(SeqCst));
         // Avoids the lock if a batch may not begin.
         if !may_lead(self.count.load(SeqCst)) {
             return None;
@@ -157,9 +160,8 @@ impl<T> Waiting<T> {
         }
         let next = state.requests.next_turn();
         let class = next.filter(|class| class.work == ticket.work)?;
-        let share = self
-            .policy
-            .caller_share(class, self.under_way.load(SeqCst))?;
+        let under_way = self.under_way.load(SeqCst);
+        let share = self.policy.caller_share(class, under_way)?;
         if share == 1 && !state.requests.is_oldest(ticket) {
             return None;
         }
@@ -167,8 +169,7 @@ impl<T> Waiting<T> {
         let others = share.saturating_sub(1);
         let mut batch = state.requests.take_turn(class.work, others);
         batch.push(own);
-        let under_way = self.begin(state, batch.len());
-        Some((batch, under_way))
+        Some(self.begin(state, batch))
     }
 
     /// Inserts a request of a caller that can wait for space; if there is none, `waker` is woken
@@ -231,24 +232,20 @@ impl<T> Waiting<T> {
 
     /// Returns the next batch, when it is time for one; `None` when the queue is closed and empty.
     /// Called by workers.
-    pub(super) fn take(&self) -> Option<(Batch<T>, UnderWay<'_, T>)> {
+    pub(super) fn take(&self) -> Option<Begun<'_, T>> {
         let mut state = self.lock();
         let class = loop {
             let count = self.count.load(SeqCst);
             let is_closed = self.is_closed.load(SeqCst);
-            if count == 0 {
-                if is_closed {
-                    return None;
-                }
-                // Callers that were woken for space may be slow; the others need not wait for them.
-                if !state.blocked.is_empty() {
-                    let wakers = core::mem::take(&mut state.blocked);
-                    drop(state);
-                    wake(wakers);
-                    state = self.lock();
-                    continue;
-                }
-                state = self.sleep(state, count, None);
+            if count == 0 && is_closed {
+                return None;
+            }
+            // Callers that were woken for space may be slow; the others need not wait for them.
+            if count == 0 && !state.blocked.is_empty() {
+                let wakers = core::mem::take(&mut state.blocked);
+                drop(state);
+                wake(wakers);
+                state = self.lock();
                 continue;
             }
             self.sort_in(&mut state);
@@ -271,26 +268,25 @@ impl<T> Waiting<T> {
                 state = self.lock();
                 continue;
             }
-            state = self.sleep(state, count, wait);
+            state = self.sleep(state, count, wait.unwrap_or(Duration::MAX));
         };
         let share = self.policy.share(class, self.under_way.load(SeqCst));
         let batch = state.requests.take_turn(class.work, share);
-        let under_way = self.begin(state, batch.len());
-        Some((batch, under_way))
+        Some(self.begin(state, batch))
     }
 
     /// Sorts the requests of the injector by class.
-    fn sort_in(&self, state: &mut MutexGuard<'_, State<T>>) {
+    fn sort_in(&self, state: &mut Locked<'_, T>) {
         while let Some((ticket, since, request)) = self.injector.pop() {
             state.requests.insert(ticket, since, request);
         }
     }
 
     /// Counts a batch that was taken, and wakes the callers for whom there is space.
-    fn begin(&self, mut state: MutexGuard<'_, State<T>>, count: usize) -> UnderWay<'_, T> {
+    fn begin(&self, mut state: Locked<'_, T>, batch: Batch<T>) -> Begun<'_, T> {
         // Before `count` drops: a thread that closes the queue waits for either.
         let under_way = self.under_way.fetch_add(1, SeqCst) + 1;
-        let rest = self.count.fetch_sub(count, SeqCst) - count;
+        let rest = self.count.fetch_sub(batch.len(), SeqCst) - batch.len();
         // Another worker must watch the rest, unless it waits for the end of a batch.
         let wait = self.policy.remaining_wait(rest, Duration::ZERO, under_way);
         if rest > 0 && wait.is_some() {
@@ -300,9 +296,9 @@ impl<T> Waiting<T> {
         let blocked = core::iter::from_fn(|| state.blocked.pop_first());
         let wakers: Vec<_> = blocked.take(space).collect();
         drop(state);
-        let under_way = UnderWay(self);
+        let begun = (batch, UnderWay(self));
         wake(wakers);
-        under_way
+        begun
     }
 
     /// Stops accepting requests. Returns the waiting requests if they are `cancelled`; otherwise
@@ -327,8 +323,7 @@ impl<T> Waiting<T> {
     pub(super) fn wait_until_idle(&self) {
         let mut state = self.lock();
         while self.under_way.load(SeqCst) > 0 {
-            let result = self.idle.wait(state);
-            state = result.unwrap_or_else(PoisonError::into_inner);
+            state = wait_timeout(&self.idle, state, Duration::MAX);
         }
     }
 
@@ -353,31 +348,21 @@ impl<T> Waiting<T> {
     }
 
     /// Wakes a sleeping worker that has not been called, if there is one.
-    fn call_worker(&self, _under_lock: &MutexGuard<'_, State<T>>) {
+    fn call_worker(&self, _under_lock: &Locked<'_, T>) {
         if self.asleep.load(SeqCst) > 0 {
             self.asleep.fetch_sub(1, SeqCst);
             self.work.notify_one();
         }
     }
 
-    /// Sleeps, unless the number of requests differs from `count`.
-    fn sleep<'a>(
-        &self,
-        mut state: MutexGuard<'a, State<T>>,
-        count: usize,
-        limit: Option<Duration>,
-    ) -> MutexGuard<'a, State<T>> {
+    /// Sleeps for at most `limit`, unless the number of requests differs from `count`.
+    fn sleep<'a>(&self, mut state: Locked<'a, T>, count: usize, limit: Duration) -> Locked<'a, T> {
         state.sleepers += 1;
         self.asleep.fetch_add(1, SeqCst);
         // Callers that came before `asleep` was raised have called no worker.
-        let mut state = match limit {
-            _ if self.count.load(SeqCst) != count => state,
-            Some(limit) => wait_timeout(&self.work, state, limit),
-            None => {
-                let result = self.work.wait(state);
-                result.unwrap_or_else(PoisonError::into_inner)
-            }
-        };
+        if self.count.load(SeqCst) == count {
+            state = wait_timeout(&self.work, state, limit);
+        }
         state.sleepers -= 1;
         // Some workers have woken without a call.
         self.asleep.fetch_min(state.sleepers, SeqCst);
@@ -385,7 +370,7 @@ impl<T> Waiting<T> {
     }
 
     /// A poisoned lock is taken anyway: nothing panics under it.
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> Locked<'_, T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -410,7 +395,5 @@ impl<T> Drop for UnderWay<'_, T> {
 }
 
 fn wake(wakers: impl IntoIterator<Item = (u64, Waker)>) {
-    for (_, waker) in wakers {
-        super::wake(waker);
-    }
+    wakers.into_iter().for_each(|(_, waker)| super::wake(waker));
 }

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
-use core::ptr;
+use core::{mem, ptr};
 
 use batch_modexp_core::limbs::is_below;
 use batch_modexp_core::secret::{Secret, reveal};
@@ -38,10 +38,8 @@ pub(super) trait Source: Sync {
     /// Fails if a number may not be raised with this key. By default it must be below n, which holds
     /// for encodings. The number is as wide as n.
     fn check(&self, key: &KeyParts, em: &[Limb]) -> Result<(), Error> {
-        match reveal(is_below(em, key.n().limbs)) {
-            true => Ok(()),
-            false => Err(Error::Fault { index: 0 }),
-        }
+        let is_below_n = reveal(is_below(em, key.n().limbs));
+        is_below_n.then_some(()).ok_or(Error::Fault { index: 0 })
     }
 
     /// The largest output of an item with this key, in octets. By default that of a result.
@@ -278,8 +276,7 @@ impl Outputs {
             octets: zeros(count.saturating_mul(stride)),
             lens_plus_1: vec![0; count],
             errors: vec![None; count],
-            order: Vec::new(),
-            positions: Vec::new(),
+            ..Self::default()
         })
     }
 
@@ -359,12 +356,9 @@ impl Outputs {
 
     /// The octets of all items, one after the other, unless one has failed.
     pub(super) fn into_vec(self) -> Result<Vec<u8>, Error> {
-        let mut is_in_order = true;
-        for index in 0..self.len() {
-            let is_full = self.get(index)?.len() == self.stride;
-            is_in_order &= is_full && self.item(index) == index;
-        }
-        if is_in_order {
+        self.all_succeeded()?;
+        let is_full = |len_plus_1: &u16| usize::from(*len_plus_1) == self.stride + 1;
+        if self.is_in_order() && self.lens_plus_1.iter().all(is_full) {
             return Ok(self.octets);
         }
         let octets = (0..self.len()).flat_map(|index| self.get(index).unwrap_or_default());
@@ -374,11 +368,7 @@ impl Outputs {
 
 impl Zeroize for Outputs {
     fn zeroize(&mut self) {
-        self.octets.zeroize();
-        self.lens_plus_1.clear();
-        self.errors.clear();
-        self.order.clear();
-        self.positions.clear();
+        mem::take(self).octets.zeroize();
     }
 }
 

@@ -102,7 +102,7 @@ fn closing_waits_for_callers_that_compute() {
                 let (queue, computing) = (queue.clone(), computing.clone());
                 thread::spawn(move || {
                     let (reply, _answer) = reply();
-                    if let Ok(Pushed::Led(requests, under_way)) =
+                    if let Ok(Pushed::Led((requests, under_way))) =
                         queue.push_or_lead(work_of(value), Request(value, reply))
                     {
                         computing.fetch_add(1, SeqCst);

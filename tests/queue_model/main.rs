@@ -146,7 +146,7 @@ fn call_or_lead(queue: &Queue, value: u32) -> (Option<u32>, usize) {
     let (reply, answered) = reply();
     let led = match queue.push_or_lead(work_of(value), Request(value, reply)) {
         Ok(Pushed::Waits(_)) => 0,
-        Ok(Pushed::Led(requests, under_way)) => {
+        Ok(Pushed::Led((requests, under_way))) => {
             let count = requests.len();
             answer(requests);
             drop(under_way);

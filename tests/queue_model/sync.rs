@@ -2,9 +2,9 @@
 
 use core::time::Duration;
 pub(super) use std::sync::Arc;
+use std::sync::LazyLock;
 pub(super) use std::sync::PoisonError;
 pub(super) use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{LazyLock, LockResult};
 pub(super) use std::time::Instant;
 
 use shuttle::sync;
@@ -17,10 +17,6 @@ pub(super) struct Condvar(Arc<sync::Condvar>);
 impl Condvar {
     pub(super) fn new() -> Self {
         Self(Arc::new(sync::Condvar::new()))
-    }
-
-    pub(super) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
-        self.0.wait(guard)
     }
 
     pub(super) fn notify_one(&self) {
