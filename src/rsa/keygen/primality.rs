@@ -105,22 +105,22 @@ fn test(
         .map(|number| vec![Modulus::new(number, min_bits)])
         .collect();
     // A round with the base 2, which needs no randomness, rejects most candidates.
-    retain(&mut candidates, 0, 1, exponentiate, None)?;
+    retain(&mut candidates, 0, exponentiate, None)?;
     if is_safe {
         for candidate in &mut candidates {
             let mut half = Secret::new(candidate[0].by_ref().limbs.to_vec());
             UintRef::new_mut(&mut half).shr1_assign();
             candidate.push(Modulus::new(&half, min_bits - 1));
         }
-        retain(&mut candidates, 1, 1, exponentiate, None)?;
+        retain(&mut candidates, 1, exponentiate, None)?;
     }
     // All rounds at once leave no lane idle.
-    let rounds = rounds(bits, is_safe);
-    retain(&mut candidates, 0, rounds, exponentiate, Some(randomness))?;
+    let rounds = (rounds(bits, is_safe), &mut *randomness);
+    retain(&mut candidates, 0, exponentiate, Some(rounds))?;
     if testers.devices.is_some() {
         // A composite that has passed because of a wrong power passes here once in 2^40 times for
         // 1024 bits: Damgård, Landrock and Pomerance, theorem 1.
-        retain(&mut candidates, 0, 1, &on_engine, Some(randomness))?;
+        retain(&mut candidates, 0, &on_engine, Some((1, randomness)))?;
     }
     let number = |candidate: Candidate| {
         let limbs = candidate[0].by_ref().limbs.to_vec();
@@ -129,15 +129,16 @@ fn test(
     Ok(candidates.into_iter().map(number).collect())
 }
 
-/// Drops the candidates whose numbers, from the index `first` on, do not all pass all `rounds`. Bases
-/// are those of [`pass`].
+/// Drops the candidates whose numbers, from the index `first` on, do not all pass
+/// `random_rounds`, a number of rounds with random bases. Without them one round has the base 2.
 fn retain(
     candidates: &mut Vec<Candidate>,
     first: usize,
-    rounds: usize,
     exponentiate: Exponentiate<'_>,
-    randomness: Option<&mut Randomness>,
+    random_rounds: Option<(usize, &mut Randomness)>,
 ) -> Result<(), Error> {
+    let (rounds, randomness) = random_rounds.unzip();
+    let rounds = rounds.unwrap_or(1);
     let tested = candidates.iter().flat_map(|numbers| &numbers[first..]);
     let each: Vec<_> = tested
         .flat_map(|number| iter::repeat_n(number.by_ref(), rounds))
