@@ -333,7 +333,7 @@ fn compare(subject: &impl Subject, cpu: &Cpu, count: usize) -> usize {
 }
 
 #[test]
-#[ignore = "takes minutes, and needs a GPU"]
+#[ignore = "takes minutes, and needs a GPU; the first lines of this file have the command"]
 fn gpu_and_cpu() {
     let Some(_) = need::available("cuda", Cuda::probe()) else {
         return;
