@@ -52,8 +52,9 @@ def measure(ptx):
             sass.prove_that_missing_products_are_noticed(ptxas, own_chip(module)[0], module)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         found = {}
-        for figures in pool.map(lambda job: assemble(*job), jobs):
+        for (name, _, chip, module), figures in zip(jobs, pool.map(lambda job: assemble(*job), jobs)):
             found.update(figures)
+            print(f"{name} {chip} {os.path.basename(module)}", file=sys.stderr, flush=True)
     return found
 
 

@@ -31,7 +31,8 @@ def measure(kernels):
     jobs = [(tools, chip, path, public) for path in modules(kernels) for chip in chips(path)]
     rows, findings = {}, []
     with concurrent.futures.ProcessPoolExecutor(os.cpu_count()) as pool:
-        for found, wrong in pool.map(_look, jobs):
+        for (_, chip, path, _), (found, wrong) in zip(jobs, pool.map(_look, jobs)):
+            print(f"{chip} {os.path.basename(path)}", file=sys.stderr, flush=True)
             rows.update(found)
             findings += wrong
     return rows, findings
