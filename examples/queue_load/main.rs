@@ -113,7 +113,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         Some(workers) => builder.workers(workers).build()?,
         None => builder.build()?,
     };
-    // The first calls start threads and, on GPUs, upload the key.
+    // The first calls start threads and, on GPUs, allocate buffers.
     batches(&*backend, &key, max_batch, span / 4)?;
 
     let each = span / options.rounds.get() as u32 / 2;

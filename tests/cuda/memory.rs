@@ -85,7 +85,6 @@ fn memory_that_is_nearly_full() {
             Ok(signatures) => assert!(signatures.iter().all(|result| result == signature)),
             Err(error) => assert_eq!(error, &full.clone().into()),
         }
-
         outcomes.push((result.is_ok(), signatures.is_ok()));
         // From the smallest piece to the largest.
         if hog.pop().is_none() {

@@ -227,7 +227,7 @@ impl<O: Destination, F: CrtFeed<O>> Job<O> for CrtBatch<'_, F> {
         let resident = halves.resident_instances() / 2;
         let per_block = plan.entry.instances_per_block.div_ceil(2);
         // If the items fit on the device at once, two chunks of half the size need less host work at the start and
-        // the end. For larger shares, full chunks make fewer threads wait for each other.
+        // the end. For larger shares, long chunks make fewer threads wait for each other.
         let most = match count > resident {
             true => resident,
             false => resident.div_ceil(2),

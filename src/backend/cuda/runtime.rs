@@ -15,8 +15,7 @@ pub(crate) mod slot;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks a mutex, even if a holder has panicked: everything here is consistent at any time. At most
-/// a record has no owner.
+/// Locks a mutex, even if a holder has panicked: everything here is consistent at any time.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -196,7 +196,7 @@ pub(super) struct Buffers {
     /// Words at the start of `host_in` and of `host_out` that may be nonzero.
     used_in: usize,
     used_out: usize,
-    /// Words at the start of the device's buffers that may be nonzero, apart from queued clearing.
+    /// Words at the start of the device's buffers that may be nonzero.
     used_on_device: Sizes,
     /// In the order of [`Buffer`].
     device: [DeviceWords; Buffer::COUNT],
@@ -286,12 +286,13 @@ impl Buffers {
         self.used_on_device != Sizes::default()
     }
 
-    /// Queues the clearing of the words that chunks have used, on `stream`. Kernels clear their own
-    /// scratch space.
+    /// Overwrites with 0 the words that chunks have used, on `stream`, and waits for it. Kernels clear
+    /// their own scratch space.
     pub(super) fn clear_device(&mut self, stream: &CudaStream) -> Result<(), DriverError> {
         for buffer in [Buffer::Input, Buffer::Output, Buffer::Intermediate] {
             self.device[buffer as usize].clear(self.used_on_device.of(buffer), stream)?;
         }
+        stream.synchronize()?;
         self.used_on_device = Sizes::default();
         Ok(())
     }

@@ -309,6 +309,7 @@ pub(super) struct SlotsInUse<'a> {
 impl SlotsInUse<'_> {
     /// Frees the buffers of these slots and of all free slots.
     pub(super) fn release(&mut self) {
+        self.slots.iter_mut().for_each(Slot::abandon);
         self.slots.iter_mut().for_each(Slot::release);
         self.device.slots.each_free(Slot::release);
     }

@@ -43,8 +43,7 @@ pub(crate) trait Job<O>: Sync {
         share: usize,
     ) -> Result<(Self::Prepared, usize), Self::Error>;
 
-    /// Submits a chunk. For one device this is called for one chunk at a time: two would both be
-    /// late.
+    /// Submits a chunk. A call submits one chunk at a time to a device: two would both be late.
     fn submit(
         &self,
         prepared: &Self::Prepared,
@@ -84,7 +83,7 @@ pub(crate) fn chunk_len(share: usize, most: usize, per_block: usize) -> usize {
     let most = most.next_multiple_of(per_block).max(1);
     let count = share.div_ceil(most).max(1);
     let even = share.div_ceil(count).next_multiple_of(per_block);
-    even.min(share)
+    even.min(share).max(1)
 }
 
 /// The places for the results of a batch, which can be split like a slice.
@@ -132,7 +131,7 @@ impl<O: Destination> Remaining<O> {
     fn next(&self, len: usize) -> Option<Piece<O>> {
         let mut pieces = lock(&self.0);
         let Piece { range, output } = pieces.pop()?;
-        let len = len.max(1).min(range.len());
+        let len = len.min(range.len());
         let (head, tail) = output.split_at(len);
         let middle = range.start + len;
         let piece = |range, output| Piece { range, output };
@@ -147,8 +146,8 @@ impl<O: Destination> Remaining<O> {
     }
 }
 
-/// A device computes at least about as many instances in the time of one. For fewer, it is not worth
-/// starting another one.
+/// The least share of a device, unless it is the fastest one. Others compute as many instances in
+/// about the time of one.
 const LEAST_SHARE: usize = 256;
 
 impl Devices {
@@ -178,25 +177,24 @@ impl Devices {
         output: O,
     ) -> Result<(), J::Error> {
         self.check()?;
+        let check = |device: &&Device| device.check_lost();
         on_all(
             devices,
-            |(device, _)| device.check_lost(),
-            |(_, time)| 1.0 / time,
+            check,
             &Remaining::all(output),
-            |&(device, _), share, remaining| pass_chunks(job, device, share, remaining),
+            |device, share, remaining| pass_chunks(job, device, share, remaining),
         )
     }
 }
 
 /// Runs `work` for each worker on a thread of its own, with the number of instances that it is
-/// expected to compute by its `speed`, and with all that remain. Lost workers, for which `check`
-/// returns an error, are left out.
+/// expected to compute, in inverse proportion to its time, and with all that remain. Lost workers,
+/// for which `check` returns an error, are left out.
 ///
 /// For errors see [`Devices::run_on`].
 fn on_all<W: Sync, O: Destination, E: From<Error> + Send>(
-    workers: &[W],
+    workers: &[(W, f64)],
     check: impl Fn(&W) -> Result<(), Error> + Sync,
-    speed: impl Fn(&W) -> f64 + Sync,
     remaining: &Remaining<O>,
     work: impl Fn(&W, usize, &Remaining<O>) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
@@ -205,15 +203,21 @@ fn on_all<W: Sync, O: Destination, E: From<Error> + Send>(
         if count == 0 {
             return Ok(());
         }
-        let mut usable: Vec<&W> = workers.iter().filter(|w| check(w).is_ok()).collect();
+        let mut usable: Vec<_> = workers.iter().filter(|(w, _)| check(w).is_ok()).collect();
         if usable.is_empty() {
-            workers.iter().try_for_each(&check)?;
+            workers.iter().try_for_each(|(worker, _)| check(worker))?;
         }
-        usable.truncate(count.div_ceil(LEAST_SHARE));
-        let total: f64 = usable.iter().map(|worker| speed(worker)).sum();
-        let done = on_each(usable, |worker| {
-            let share = (count as f64 * speed(worker) / total).ceil() as usize;
-            let result = work(worker, share.min(count), remaining);
+        usable.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+        let share = |all: &[&(W, f64)], time: f64| {
+            let speed: f64 = all.iter().map(|(_, time)| 1.0 / time).sum();
+            ((count as f64 / time / speed).ceil() as usize).min(count)
+        };
+        while usable.len() > 1 && share(&usable, usable[usable.len() - 1].1) < LEAST_SHARE {
+            usable.pop();
+        }
+        let shares = usable.iter().map(|(w, time)| (w, share(&usable, *time)));
+        let done = on_each(shares.collect(), |(worker, share)| {
+            let result = work(worker, share, remaining);
             if result.is_err() && check(worker).is_err() {
                 // The others take over, or the next round.
                 return Ok(());
@@ -267,7 +271,7 @@ fn pass_chunks<O: Destination, J: Job<O>>(
 ) -> Result<(), J::Error> {
     let call = device.call();
     let (prepared, chunk_len) = job.prepare(&call, share)?;
-    let chunks = share.div_ceil(chunk_len.max(1));
+    let chunks = share.div_ceil(chunk_len);
     let has_many = chunks > 1;
     let mut in_use = call.slots(match has_many {
         false => 1,
@@ -290,7 +294,6 @@ fn pass_chunks<O: Destination, J: Job<O>>(
     let result = results.collect::<Result<(), _>>();
     let full = DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY);
     let is_full = matches!(&result, Err(Stop::Device(error)) if *error == full);
-    in_use.slots.iter_mut().for_each(Slot::abandon);
     if is_full {
         in_use.release();
     }
@@ -362,8 +365,7 @@ impl<O: Destination, J: Job<O>> Passage<'_, O, J> {
                 if under_way.iter().all(Option::is_none) {
                     break;
                 }
-                // Clear while the device computes the last chunks.
-                slots[turn].clear_device()?;
+                // Wipe while the device computes the last chunks.
                 slots.iter_mut().try_for_each(Slot::wipe_input)?;
             }
         }
@@ -376,23 +378,20 @@ impl<O: Destination, J: Job<O>> Passage<'_, O, J> {
         slot: &mut Slot,
         under_way: &mut Option<UnderWay<J::Chunk, O>>,
     ) -> Result<bool, Stop<J::Error>> {
-        let submitting = lock(&self.submitting);
+        let _alone = lock(&self.submitting);
         let Some(piece) = self.remaining.next(self.chunk_len) else {
             return Ok(false);
         };
         match self.job.submit(self.prepared, &piece.range, slot) {
-            Ok(kept) => *under_way = Some((kept, piece)),
+            Ok(kept) => {
+                *under_way = Some((kept, piece));
+                Ok(true)
+            }
             Err(stop) => {
                 self.remaining.give_back(piece);
-                return Err(stop);
+                Err(stop)
             }
         }
-        drop(submitting);
-        // After the last chunk, queue the clearing at once, while the host takes results.
-        if self.remaining.count() == 0 {
-            slot.clear_device()?;
-        }
-        Ok(true)
     }
 }
 

@@ -35,11 +35,8 @@ pub(crate) struct Slot {
     buffers: Option<Buffers>,
     /// Keeps the words allocated that the launches under way read, and that stay on the device.
     resident: Option<Arc<DeviceWords>>,
-    /// The sizes of the chunk on the device. Otherwise the buffers may hold the contents of the last
-    /// one.
-    busy: Option<Sizes>,
-    /// Whether clearing may be queued, which needs the buffers.
-    is_clearing: bool,
+    /// Whether a chunk is on the device. Otherwise the buffers may hold the contents of the last one.
+    is_busy: bool,
     /// Changes that tests make to the next chunk, before each launch and after the last.
     #[cfg(all(test, feature = "rsa"))]
     injection: Option<Injection>,
@@ -61,8 +58,7 @@ impl Slot {
             kernel_end: context.new_event(sleep)?,
             buffers: None,
             resident: None,
-            busy: None,
-            is_clearing: false,
+            is_busy: false,
             #[cfg(all(test, feature = "rsa"))]
             injection: None,
         })
@@ -72,7 +68,12 @@ impl Slot {
     ///
     /// Chunks in streams of their own fill the gaps of each other. But the launches of one chunk
     /// then take turns with those of another one, and both end late.
+    ///
+    /// # Panics
+    ///
+    /// If a slot is in use.
     pub(super) fn set_streams(slots: &mut [Self], is_shared: bool) {
+        assert!(slots.iter().all(|slot| !slot.is_busy), "a slot is in use");
         for i in 0..slots.len() {
             let of = if is_shared { 0 } else { i };
             slots[i].stream = slots[of].own.clone();
@@ -92,14 +93,20 @@ impl Slot {
     ///
     /// # Panics
     ///
-    /// If the slot is in use, an index is out of range, or a kernel is one of another device.
+    /// If the slot is in use, an index is out of range, or a kernel or words that stay are on another
+    /// device.
     pub(crate) fn submit(
         &mut self,
         work: &Work<'_>,
         fill: impl FnOnce(&mut [u64]),
     ) -> Result<(), DriverError> {
-        assert!(self.busy.is_none(), "the slot is in use");
+        assert!(!self.is_busy, "the slot is in use");
         let (sizes, launches) = (work.sizes, &work.launches);
+        let mut resident = work.resident.iter();
+        assert!(
+            resident.all(|words| words.is_in(&self.context)),
+            "words on another device"
+        );
         let mut kernels = launches.iter().map(|launch| launch.kernel);
         assert!(
             kernels.all(|kernel| kernel.is_in(&self.context)),
@@ -113,7 +120,7 @@ impl Slot {
         let input = &*input;
         work.check_indices(input);
 
-        self.busy = Some(sizes);
+        self.is_busy = true;
         self.resident.clone_from(&work.resident);
         self.context.bind_to_thread()?;
         let stream = &self.stream;
@@ -149,23 +156,13 @@ impl Slot {
         self.output_there.record(stream)
     }
 
-    /// Queues the clearing of the device's buffers, when no chunk follows. In a busy slot, it runs
-    /// once the results are on the host.
-    pub(super) fn clear_device(&mut self) -> Result<(), DriverError> {
-        let Some(buffers) = &mut self.buffers else {
-            return Ok(());
-        };
-        self.is_clearing = true;
-        buffers.clear_device(&self.stream)
-    }
-
     /// Wipes the host's inputs. In a busy slot, waits first until they are on the device, which
     /// continues.
     pub(super) fn wipe_input(&mut self) -> Result<(), DriverError> {
         if let Some(buffers) = &mut self.buffers
             && buffers.has_inputs()
         {
-            if self.busy.is_some() {
+            if self.is_busy {
                 self.kernel_start.synchronize()?;
             }
             buffers.wipe_inputs();
@@ -182,13 +179,13 @@ impl Slot {
     ///
     /// If the slot is not busy.
     pub(super) fn finish(&mut self, sleeps: bool) -> Result<Duration, DriverError> {
-        assert!(self.busy.is_some(), "the slot has nothing to finish");
+        assert!(self.is_busy, "the slot has nothing to finish");
         if sleeps {
             // The copy takes no longer than waking up.
             self.kernel_end.synchronize()?;
         }
         self.output_there.synchronize()?;
-        self.busy = None;
+        self.is_busy = false;
         self.resident = None;
         let milliseconds = self.kernel_start.elapsed_ms(&self.kernel_end)?;
         Ok(Duration::from_secs_f64(f64::from(milliseconds) / 1e3))
@@ -200,7 +197,7 @@ impl Slot {
     ///
     /// If the slot is in use.
     pub(super) fn take_results(&mut self, take: impl FnOnce(&mut [u64])) {
-        assert!(self.busy.is_none(), "the slot is in use");
+        assert!(!self.is_busy, "the slot is in use");
         if let Some(buffers) = &mut self.buffers {
             buffers.take_outputs(take);
         }
@@ -212,32 +209,25 @@ impl Slot {
     ///
     /// If the slot is in use.
     pub(super) fn settle(&mut self) -> Result<(), DriverError> {
-        assert!(self.busy.is_none(), "the slot is in use");
-        self.clear_device()?;
-        if let Some(buffers) = &mut self.buffers {
-            buffers.wipe_inputs();
-            buffers.wipe_outputs();
+        assert!(!self.is_busy, "the slot is in use");
+        match &mut self.buffers {
+            Some(buffers) => {
+                buffers.wipe_inputs();
+                buffers.wipe_outputs();
+                buffers.clear_device(&self.stream)
+            }
+            None => Ok(()),
         }
-        self.wait_for_clearing()
-    }
-
-    /// Waits for queued clearing. Until then the buffers must stay.
-    fn wait_for_clearing(&mut self) -> Result<(), DriverError> {
-        self.stream.synchronize()?;
-        self.is_clearing = false;
-        Ok(())
     }
 
     /// Cleans up after an error or a panic: waits for the device, then wipes everything that chunks
     /// may have left. If the device does not answer, its buffers are lost with its context.
     pub(super) fn abandon(&mut self) {
-        let is_settled = self.busy.is_none()
-            && !self.is_clearing
-            && !self.buffers.as_ref().is_some_and(Buffers::is_device_used);
+        let is_used = self.buffers.as_ref().is_some_and(Buffers::is_device_used);
+        let is_settled = !self.is_busy && !is_used;
         let answered = is_settled || self.stream.synchronize().is_ok();
-        self.busy = None;
+        self.is_busy = false;
         self.resident = None;
-        self.is_clearing = false;
         if let Some(buffers) = &mut self.buffers {
             buffers.wipe_inputs();
             buffers.wipe_outputs();
@@ -253,7 +243,7 @@ impl Slot {
     ///
     /// If the slot is in use.
     pub(super) fn release(&mut self) {
-        assert!(self.busy.is_none(), "the slot is in use");
+        assert!(!self.is_busy, "the slot is in use");
         self.buffers = None;
     }
 
@@ -270,9 +260,6 @@ impl Slot {
             .as_ref()
             .map_or(Sizes::default(), Buffers::sizes);
         if !have.covers(sizes) {
-            if self.is_clearing {
-                self.wait_for_clearing()?;
-            }
             // Free the old buffers first, so that both need not fit at once.
             self.buffers = None;
             self.buffers = Some(Buffers::with_room(&self.context, have.max(sizes))?);

@@ -2,8 +2,12 @@
 
 mod campaign;
 
+use alloc::boxed::Box;
 use alloc::vec;
+use core::panic::AssertUnwindSafe;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use std::panic::{catch_unwind, resume_unwind};
 use std::sync::Mutex;
 
 use batch_modexp_core::Serial;
@@ -359,6 +363,26 @@ fn buffers_are_wiped() {
     for blinded in [false, true] {
         run(&cuda, &keys()[2..3], 20_000, blinded);
         assert!(cuda.is_wiped());
+    }
+}
+
+/// Also if a panic leaves chunks on the device whose launches share a stream.
+#[test]
+fn buffers_are_wiped_after_a_panic() {
+    let Some(cuda) = gpu() else { return };
+    let keys = &keys()[2..3];
+    for (last, blinded) in [1, 2, 6].into_iter().flat_map(|n| [(n, false), (n, true)]) {
+        let chunks = AtomicUsize::new(0);
+        let panic = |_: [&mut [u64]; 2]| {
+            if chunks.fetch_add(1, Relaxed) == last {
+                resume_unwind(Box::new("on the way"));
+            }
+        };
+        let tampered = Tampered::with_inputs(&cuda, &panic);
+        let unwound = catch_unwind(AssertUnwindSafe(|| run(&tampered, keys, 100_000, blinded)));
+        assert!(unwound.is_err());
+        assert!(cuda.is_wiped());
+        assert!(run(&cuda, keys, 100, blinded).iter().all(Result::is_ok));
     }
 }
 

@@ -62,15 +62,26 @@ impl FailingWorker {
     }
 }
 
+/// The workers with their times.
+fn timed(workers: &[FailingWorker]) -> Vec<(&FailingWorker, f64)> {
+    workers
+        .iter()
+        .map(|worker| (worker, 1.0 / worker.speed))
+        .collect()
+}
+
+fn is_usable(worker: &&FailingWorker) -> Result<(), Error> {
+    worker.check()
+}
+
 fn run(workers: &[FailingWorker], places: &mut [f64]) -> Result<usize, Error> {
     let len = places.len();
     let done = AtomicUsize::new(0);
-    let work = |worker: &FailingWorker, _, remaining: &Remaining<&mut [f64]>| {
+    let work = |worker: &&FailingWorker, _, remaining: &Remaining<&mut [f64]>| {
         done.fetch_add(worker.work(remaining, 512)?, Ordering::Relaxed);
         Ok::<_, Error>(())
     };
-    let all = Remaining::all(places);
-    on_all(workers, FailingWorker::check, |w| w.speed, &all, work)?;
+    on_all(&timed(workers), is_usable, &Remaining::all(places), work)?;
     // Results of a lost worker are not counted.
     let done = done.into_inner();
     assert!(done <= len);
@@ -91,11 +102,11 @@ fn shares_are_by_speed() {
     let workers = [3.0, 1.0].map(|speed| FailingWorker::new(ALWAYS, speed));
     let mut places = [0.0; 4096];
     let lens = Mutex::new(Vec::new());
+    let all = Remaining::all(&mut places[..]);
     let done = on_all(
-        &workers,
-        FailingWorker::check,
-        |w| w.speed,
-        &Remaining::all(&mut places[..]),
+        &timed(&workers),
+        is_usable,
+        &all,
         |worker, share, remaining| {
             lock(&lens).push((worker.speed, share));
             worker.work(remaining, 512).map(|_| ())
@@ -115,10 +126,10 @@ fn nobody_waits_for_a_slow_one() {
     let is_done = AtomicBool::new(false);
     let mut places = [0.0; 4096];
     let counts = [0; 2].map(AtomicUsize::new);
+    let equal = workers.each_ref().map(|worker| (worker, 1.0));
     let done = on_all(
-        &workers,
-        FailingWorker::check,
-        |_| 1.0,
+        &equal,
+        is_usable,
         &Remaining::all(&mut places[..]),
         |worker, _, remaining| {
             if worker.speed == 1.0 {
@@ -199,12 +210,12 @@ fn other_errors_end_the_batch() {
     let attempts = AtomicUsize::new(0);
     let mut places = [0.0; 3000];
     let remaining = Remaining::all(&mut places[..]);
-    let work = |_: &_, _, remaining: &Remaining<_>| {
+    let work = |_: &&FailingWorker, _, remaining: &Remaining<_>| {
         attempts.fetch_add(1, Ordering::Relaxed);
         remaining.next(100);
         Err(OUT_OF_MEMORY)
     };
-    let done = on_all(&workers, FailingWorker::check, |_| 1.0, &remaining, work);
+    let done = on_all(&timed(&workers), is_usable, &remaining, work);
     assert_eq!(done, Err(OUT_OF_MEMORY));
     assert_eq!((attempts.into_inner(), remaining.count()), (2, 0));
 }
@@ -221,35 +232,48 @@ fn a_single_worker_leaves_a_pool_thread() {
     let places = &mut [(); 10];
     let mut is_on_caller = || {
         let by = Mutex::new(None);
-        let on_this = |_: &FailingWorker, _, remaining: &Remaining<&mut [()]>| {
+        let on_this = |_: &&FailingWorker, _, remaining: &Remaining<&mut [()]>| {
             while remaining.next(4).is_some() {}
             *lock(&by) = Some(thread());
             Ok::<_, Error>(())
         };
         let all = Remaining::all(&mut places[..]);
-        on_all(&workers, FailingWorker::check, |_| 1.0, &all, on_this).unwrap();
+        on_all(&timed(&workers), is_usable, &all, on_this).unwrap();
         by.into_inner().unwrap().unwrap() == thread()
     };
     assert!(!pool.install(&mut is_on_caller));
     assert!(is_on_caller());
 }
 
-/// A worker is not started for less than it computes in the time of one instance.
+/// Slow workers are not started for less than they compute in the time of one instance.
 #[test]
 fn small_batches_start_few_workers() {
-    let workers = [1.0, 1.0, 1.0].map(|speed| FailingWorker::new(ALWAYS, speed));
-    for (count, expected) in [(1, 1), (256, 1), (257, 2), (512, 2), (513, 3), (9000, 3)] {
-        let started = AtomicUsize::new(0);
-        let mut places = vec![0.0; count];
-        let work = |worker: &FailingWorker, share, remaining: &Remaining<&mut [f64]>| {
-            started.fetch_add(1, Ordering::Relaxed);
-            assert_eq!(share, count.div_ceil(expected));
-            worker.work(remaining, 512).map(|_| ())
-        };
+    let started = |speeds: [f64; 3], count| {
+        let workers = speeds.map(|speed| FailingWorker::new(ALWAYS, speed));
+        let (started, mut places) = (Mutex::new(vec![]), vec![0.0; count]);
         let all = Remaining::all(&mut places[..]);
-        on_all(&workers, FailingWorker::check, |w| w.speed, &all, work).unwrap();
-        assert_eq!(started.into_inner(), expected);
+        let done = on_all(
+            &timed(&workers),
+            is_usable,
+            &all,
+            |worker, share, remaining| {
+                lock(&started).push((share, worker.speed));
+                worker.work(remaining, 512).map(|_| ())
+            },
+        );
+        done.unwrap();
+        let mut started = started.into_inner().unwrap();
+        started.sort_by(|a, b| a.1.total_cmp(&b.1));
+        started
+    };
+    let equal = [1.0; 3];
+    for count in [1, 256, 510] {
+        assert_eq!(started(equal, count), [(count, 1.0)]);
     }
+    assert_eq!(started(equal, 512), [(256, 1.0); 2]);
+    assert_eq!(started(equal, 768), [(256, 1.0); 3]);
+    assert_eq!(started([0.5, 1.0, 2.0], 100), [(100, 2.0)]);
+    assert_eq!(started([0.5, 1.0, 2.0], 1200), [(400, 1.0), (800, 2.0)]);
 }
 
 /// The lengths of the chunks of `count` instances on a single device.

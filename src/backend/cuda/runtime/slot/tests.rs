@@ -3,9 +3,6 @@
 #[cfg(feature = "rsa")]
 pub(crate) mod injection;
 
-use core::ffi::c_void;
-use core::sync::atomic::{AtomicU64, Ordering};
-
 use super::super::device::Device;
 use super::super::probe;
 use super::*;
@@ -66,66 +63,6 @@ fn buffers_have_room() {
     });
 }
 
-/// The last word of the host's inputs, as a stream finds it.
-struct Look {
-    word: *const u64,
-    seen: AtomicU64,
-}
-
-/// Queues a delayed look at the inputs. If the delay is too short, a fault may be missed, but none
-/// is reported falsely.
-fn queue_look(slot: &mut Slot, look: &mut Look) {
-    unsafe extern "C" fn look_at(argument: *mut c_void) {
-        std::thread::sleep(Duration::from_millis(200));
-        // SAFETY: the test keeps the `Look` until the stream is done, and the slot keeps the buffer
-        // until then.
-        let look = unsafe { &*argument.cast::<Look>() };
-        // SAFETY: as above.
-        look.seen
-            .store(unsafe { look.word.read_volatile() }, Ordering::SeqCst);
-    }
-    let buffers = slot.buffers.as_mut().unwrap();
-    buffers.write_last(0, 7);
-    let words = buffers.sizes().of(Buffer::Input);
-    look.word = buffers.inputs(words).last().unwrap();
-    slot.context.bind_to_thread().unwrap();
-    let argument = core::ptr::from_mut(look).cast();
-    // SAFETY: the context is bound, and the data of the function stays valid, as explained there.
-    unsafe {
-        result::stream::launch_host_function(slot.stream.cu_stream(), look_at, argument).unwrap();
-    }
-}
-
-/// Queued clearing finds the buffers still allocated, whether larger ones replace them or the slot
-/// frees them. Dropping buffers wipes the host's inputs first, which this test observes.
-#[test]
-fn buffers_stay_until_clearing_is_over() {
-    let replace: fn(&mut Slot) = |slot| {
-        let sizes = slot.buffers.as_ref().unwrap().sizes();
-        let input = 2 * sizes.of(Buffer::Input);
-        slot.grow(Sizes([input, 0, 0, 0])).unwrap();
-    };
-    let give_up: fn(&mut Slot) = |slot| {
-        slot.abandon();
-        slot.release();
-    };
-    for go in [replace, give_up] {
-        with_slot(|slot| {
-            send_words(slot, 1000);
-            take_words(slot, 1000);
-            let mut look = Look {
-                word: core::ptr::null(),
-                seen: AtomicU64::new(0),
-            };
-            queue_look(slot, &mut look);
-            slot.clear_device().unwrap();
-            go(slot);
-            slot.stream.synchronize().unwrap();
-            assert_eq!(look.seen.load(Ordering::SeqCst), 7);
-        });
-    }
-}
-
 /// Submits a chunk of `words` inputs and outputs, without a kernel.
 fn send_words(slot: &mut Slot, words: usize) {
     let mut work = Work::default();
@@ -172,14 +109,7 @@ fn what_chunks_leave_on_the_device_is_wiped() {
             send_words(slot, words);
             take_words(slot, words);
         };
-        let wipes: [fn(&mut Slot); 3] = [
-            |slot| slot.settle().unwrap(),
-            Slot::abandon,
-            |slot| {
-                slot.clear_device().unwrap();
-                slot.settle().unwrap();
-            },
-        ];
+        let wipes: [fn(&mut Slot); 2] = [|slot| slot.settle().unwrap(), Slot::abandon];
         for wipe in wipes {
             chunk(1000, slot);
             chunk(10, slot);
