@@ -12,6 +12,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
+use std::sync::Mutex;
 
 use batch_modexp_core::monty::ModulusRef;
 use batch_modexp_core::window::Window;
@@ -24,6 +25,7 @@ use super::family::{self, Entry, Operation, Plan};
 use super::feed::{Feed, Feeding, NonTemporal, copy_out, write_records};
 use super::runtime::device::Call;
 use super::runtime::launch::{Argument, Kernel, Work, places};
+use super::runtime::lock;
 use super::runtime::pipeline::{Destination, Job, Stop, chunk_len};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
@@ -250,6 +252,7 @@ impl<O: Destination, F: CrtFeed<O>> Job<O> for CrtBatch<'_, F> {
         prepared: &Prepared,
         chunk: &Range<usize>,
         slot: &mut Slot,
+        submitting: &Mutex<()>,
     ) -> Result<Self::Chunk, Stop<F::Error>> {
         let operands = match self.blinding_exponent {
             None => Operands::Same,
@@ -261,6 +264,7 @@ impl<O: Destination, F: CrtFeed<O>> Job<O> for CrtBatch<'_, F> {
         #[cfg(test)]
         self.tampering.inject(chunk, slot);
         let blinds = operands == Operands::Given;
+        let _alone = lock(submitting);
         self.feed.submit(chunk, blinds, &work, slot, |input| {
             let into = places(input, [work.indices, work.records]);
             write_records(self.feed.threads, &keys, into, CrtKey::write_record);

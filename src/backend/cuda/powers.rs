@@ -8,6 +8,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
+use std::sync::Mutex;
 
 use batch_modexp_core::engine::{Engine as _, SecretPowers};
 use batch_modexp_core::monty::{ModulusRef, power_of_two};
@@ -21,6 +22,7 @@ use super::family::{Entry, Operation, Plan, Tuning};
 use super::feed::{Feed, Feeding, LIMBS_PER_WORD, NonTemporal, copy_out, write_records};
 use super::runtime::device::Call;
 use super::runtime::launch::{Argument, Kernel, Work, places};
+use super::runtime::lock;
 use super::runtime::pipeline::{Destination, Job, Stop, chunk_len};
 use super::runtime::probe::DeviceInfo;
 use super::runtime::slot::Slot;
@@ -199,10 +201,13 @@ impl<O: Destination, F: Feed<O> + ?Sized> Job<O> for PowerJob<'_, F> {
         prepared: &Prepared,
         chunk: &Range<usize>,
         slot: &mut Slot,
+        submitting: &Mutex<()>,
     ) -> Result<Self::Chunk, Stop<F::Error>> {
         let entry = prepared.kernel.entry;
+        // Looking for moduli takes long in large chunks; the other thread need not wait for it.
         let moduli = self.feed.feed.moduli(chunk.clone());
         let work = prepared.work(chunk.len(), moduli.len());
+        let _alone = lock(submitting);
         self.feed.submit(chunk, false, &work, slot, |input| {
             let places = places(input, [work.indices, work.records]);
             let threads = self.feed.threads;

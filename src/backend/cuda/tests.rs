@@ -102,8 +102,9 @@ impl<O, J: Job<O>> Job<O> for Overlapping<'_, J> {
         prepared: &J::Prepared,
         chunk: &Range<usize>,
         slot: &mut Slot,
+        submitting: &Mutex<()>,
     ) -> Result<J::Chunk, Stop<J::Error>> {
-        let submitted = self.job.submit(prepared, chunk, slot)?;
+        let submitted = self.job.submit(prepared, chunk, slot, submitting)?;
         let (arrived, changed) = self.arrived;
         *arrived.lock().unwrap() += 1;
         changed.notify_all();
@@ -215,6 +216,7 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
         (prepared, on_victim): &Self::Prepared,
         chunk: &Range<usize>,
         slot: &mut Slot,
+        submitting: &Mutex<()>,
     ) -> Result<J::Chunk, Stop<J::Error>> {
         let before = on_victim
             .as_ref()
@@ -243,7 +245,7 @@ impl<O, J: Job<O>> Job<O> for Failing<'_, J> {
                 }
             }
         }
-        self.job.submit(prepared, chunk, slot)
+        self.job.submit(prepared, chunk, slot, submitting)
     }
 
     fn take(

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::ops::Range;
 use core::ptr;
+use std::sync::Mutex;
 
 use batch_modexp_core::Error;
 use batch_modexp_core::monty::ModulusRef;
@@ -256,6 +257,7 @@ impl<'p> Job<&'p mut [&mut [Limb]]> for FixedJob<'_> {
         prepared: &Prepared,
         chunk: &Range<usize>,
         slot: &mut Slot,
+        _: &Mutex<()>,
     ) -> Result<(), Stop<Error>> {
         slot.submit(&prepared.work(chunk.len()), |input| self.fill(chunk, input))?;
         Ok(())

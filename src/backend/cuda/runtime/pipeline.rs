@@ -43,12 +43,14 @@ pub(crate) trait Job<O>: Sync {
         share: usize,
     ) -> Result<(Self::Prepared, usize), Self::Error>;
 
-    /// Submits a chunk. A call submits one chunk at a time to a device: two would both be late.
+    /// Submits a chunk. While its inputs are made it holds `submitting`, one for each call on a
+    /// device: two chunks at a time would both be late.
     fn submit(
         &self,
         prepared: &Self::Prepared,
         chunk: &Range<usize>,
         slot: &mut Slot,
+        submitting: &Mutex<()>,
     ) -> Result<Self::Chunk, Stop<Self::Error>>;
 
     /// Copies the results of a chunk, all words of its output, to their places, and wipes them. A
@@ -313,7 +315,7 @@ struct Passage<'a, O: Destination, J: Job<O>> {
     remaining: &'a Remaining<O>,
     prepared: &'a J::Prepared,
     chunk_len: usize,
-    /// Held while a chunk is submitted: see [`Job::submit`].
+    /// See [`Job::submit`].
     submitting: Mutex<()>,
     /// Whether a thread has failed, so that the other one can stop.
     is_stopped: AtomicBool,
@@ -378,11 +380,13 @@ impl<O: Destination, J: Job<O>> Passage<'_, O, J> {
         slot: &mut Slot,
         under_way: &mut Option<UnderWay<J::Chunk, O>>,
     ) -> Result<bool, Stop<J::Error>> {
-        let _alone = lock(&self.submitting);
         let Some(piece) = self.remaining.next(self.chunk_len) else {
             return Ok(false);
         };
-        match self.job.submit(self.prepared, &piece.range, slot) {
+        match self
+            .job
+            .submit(self.prepared, &piece.range, slot, &self.submitting)
+        {
             Ok(kept) => {
                 *under_way = Some((kept, piece));
                 Ok(true)
