@@ -179,13 +179,13 @@ impl Devices {
         output: O,
     ) -> Result<(), J::Error> {
         self.check()?;
-        let check = |device: &&Device| device.check_lost();
-        on_all(
-            devices,
-            check,
-            &Remaining::all(output),
-            |device, share, remaining| pass_chunks(job, device, share, remaining),
-        )
+        let (check, all) = (
+            |device: &&Device| device.check_lost(),
+            Remaining::all(output),
+        );
+        on_all(devices, check, &all, |device, share, remaining| {
+            pass_chunks(job, device, share, remaining)
+        })
     }
 }
 
@@ -305,9 +305,6 @@ fn pass_chunks<O: Destination, J: Job<O>>(
     })
 }
 
-/// A chunk on a device: what the job keeps of it, and its places.
-type UnderWay<C, O> = (C, Piece<O>);
-
 /// Chunks on their way through a device.
 struct Passage<'a, O: Destination, J: Job<O>> {
     job: &'a J,
@@ -342,7 +339,7 @@ impl<O: Destination, J: Job<O>> Passage<'_, O, J> {
     fn in_turn(
         &self,
         slots: &mut [Slot],
-        under_way: &mut [Option<UnderWay<J::Chunk, O>>],
+        under_way: &mut [Option<(J::Chunk, Piece<O>)>],
     ) -> Result<(), Stop<J::Error>> {
         let mut has_ended = false;
         for turn in (0..slots.len()).cycle() {
@@ -374,11 +371,12 @@ impl<O: Destination, J: Job<O>> Passage<'_, O, J> {
         Ok(slots.iter_mut().try_for_each(Slot::settle)?)
     }
 
-    /// Submits the next chunk in a free slot. Returns whether there was one.
+    /// Submits the next chunk in a free slot, and puts what the job keeps of it in `under_way`.
+    /// Returns whether there was one.
     fn send_next(
         &self,
         slot: &mut Slot,
-        under_way: &mut Option<UnderWay<J::Chunk, O>>,
+        under_way: &mut Option<(J::Chunk, Piece<O>)>,
     ) -> Result<bool, Stop<J::Error>> {
         let Some(piece) = self.remaining.next(self.chunk_len) else {
             return Ok(false);
