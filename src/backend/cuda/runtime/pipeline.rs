@@ -275,10 +275,12 @@ fn pass_chunks<O: Destination, J: Job<O>>(
     let (prepared, chunk_len) = job.prepare(&call, share)?;
     let chunks = share.div_ceil(chunk_len);
     let has_many = chunks > 1;
-    let mut in_use = call.slots(match has_many {
-        false => 1,
-        true => chunks.next_multiple_of(2).min(SLOTS_OF_CALL),
-    });
+    let slots = if has_many {
+        chunks.next_multiple_of(2)
+    } else {
+        1
+    };
+    let mut in_use = call.slots(slots.min(SLOTS_OF_CALL));
     device.check_lost()?;
     let passage = Passage {
         job,
