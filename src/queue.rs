@@ -75,7 +75,7 @@ use self::shared::{Request, Shared};
 pub use self::signing::Signing;
 pub use self::stats::{Histogram, QueueStats};
 use crate::rsa::backend::RsaBackend;
-use crate::rsa::{AnyScheme, Content, KeyHandle, Signature};
+use crate::rsa::{AnyDigest, AnyScheme, KeyHandle, Signature, check_prehash};
 
 /// A bounded queue of single requests in front of a backend; see [the module](self).
 ///
@@ -163,8 +163,8 @@ impl BatchQueue {
     ///
     /// If the queue is full, the request enters it when the future is polled and there is space.
     pub fn sign(&self, key: &KeyHandle, scheme: impl Into<AnyScheme>, message: &[u8]) -> Signing {
-        let message = Content::Message(message);
-        self.submit(key, scheme.into(), message, MayCompute(false))
+        let scheme = scheme.into();
+        self.sign_prehash(key, scheme, scheme.hash().digest(message).as_ref())
     }
 
     /// Submits a digest made by the scheme's hash function; otherwise as [`sign`](Self::sign).
@@ -174,7 +174,6 @@ impl BatchQueue {
         scheme: impl Into<AnyScheme>,
         digest: &[u8],
     ) -> Signing {
-        let digest = Content::Digest(digest);
         self.submit(key, scheme.into(), digest, MayCompute(false))
     }
 
@@ -231,7 +230,8 @@ impl BatchQueue {
         scheme: impl Into<AnyScheme>,
         message: &[u8],
     ) -> Result<Signature, QueueError> {
-        self.submit_and_wait(key, scheme.into(), Content::Message(message))
+        let scheme = scheme.into();
+        self.sign_prehash_blocking(key, scheme, scheme.hash().digest(message).as_ref())
     }
 
     /// Signs a digest made by the scheme's hash function; otherwise as
@@ -246,7 +246,11 @@ impl BatchQueue {
         scheme: impl Into<AnyScheme>,
         digest: &[u8],
     ) -> Result<Signature, QueueError> {
-        self.submit_and_wait(key, scheme.into(), Content::Digest(digest))
+        if IS_WORKING.get() && !self.0.shared.is_forked() {
+            return Err(QueueError::WouldDeadlock);
+        }
+        let signing = self.submit(key, scheme.into(), digest, MayCompute(true));
+        signing.wait()
     }
 
     /// Statistics since the queue was started; zeros in a forked child, which has no workers.
@@ -286,42 +290,25 @@ impl BatchQueue {
         self.0.shared.waiting.wait_until_idle();
     }
 
-    fn submit_and_wait(
-        &self,
-        key: &KeyHandle,
-        scheme: AnyScheme,
-        content: Content<'_>,
-    ) -> Result<Signature, QueueError> {
-        if IS_WORKING.get() && !self.0.shared.is_forked() {
-            return Err(QueueError::WouldDeadlock);
-        }
-        self.submit(key, scheme, content, MayCompute(true)).wait()
-    }
-
-    /// Hashes a message only if its request can be accepted.
     fn submit(
         &self,
         key: &KeyHandle,
         scheme: AnyScheme,
-        content: Content<'_>,
+        digest: &[u8],
         may_compute: MayCompute,
     ) -> Signing {
         let shared = &self.0.shared;
         if shared.is_forked() {
             return Signing::failed(shared, QueueError::Forked);
         }
-        if shared.waiting.is_closed() {
-            return Signing::failed(shared, QueueError::ShutDown);
+        if let Err(error) = check_prehash(key, scheme, digest) {
+            return Signing::failed(shared, error.into());
         }
-        let digest = match content.digest_for(key, scheme) {
-            Ok(digest) => digest,
-            Err(error) => return Signing::failed(shared, error.into()),
-        };
         let (reply, answer) = reply();
         let request = Request {
             key: key.clone(),
             scheme,
-            digest,
+            digest: AnyDigest::new(digest),
             reply,
         };
         Signing::submit(shared, request, answer, may_compute)

@@ -75,7 +75,7 @@ pub use scheme::{AnyScheme, Pkcs1v15, Pss, Scheme};
 pub use signatures::{Ciphertexts, IntoSignatures, Iter, SecretOctets, Signature, Signatures};
 pub use signer::BatchSigner;
 #[cfg(feature = "queue")]
-pub(crate) use signer::Content;
+pub(crate) use signer::check_prehash;
 pub use verifier::{BatchVerifier, Verdicts};
 
 /// The shortest modulus of an accepted key, in bits.

@@ -337,14 +337,9 @@ impl<T> Waiting<T> {
         (self.count.load(SeqCst), self.under_way.load(SeqCst))
     }
 
-    /// Whether all requests are refused.
-    pub(super) fn is_closed(&self) -> bool {
-        self.is_closed.load(SeqCst)
-    }
-
     /// Whether the queue is open but has no space.
     pub(super) fn is_full(&self) -> bool {
-        !self.is_closed() && self.count.load(SeqCst) >= self.policy.capacity
+        !self.is_closed.load(SeqCst) && self.count.load(SeqCst) >= self.policy.capacity
     }
 
     /// Wakes a sleeping worker that has not been called, if there is one.

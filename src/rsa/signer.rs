@@ -5,8 +5,6 @@ use rand_core::TryCryptoRng;
 use self::Content::{Digest, Message};
 use super::backend::{RsaBackend, compute_by_class};
 use super::batch::Source;
-#[cfg(feature = "queue")]
-use super::hash::AnyDigest;
 use super::key::{KeyHandle, KeyParts, Restriction};
 use super::random::{Randomness, Streams};
 use super::scheme::sealed::Sealed;
@@ -206,7 +204,7 @@ impl<B: RsaBackend> BatchSigner<B, AnyScheme> {
 }
 
 /// A message to sign or verify, or its digest.
-pub(crate) enum Content<'a> {
+pub(super) enum Content<'a> {
     /// A message.
     Message(&'a [u8]),
     /// The digest of a message by the scheme's hash function.
@@ -240,17 +238,17 @@ impl Content<'_> {
             Self::Digest(_) | Self::Message(_) => Ok(()),
         }
     }
+}
 
-    /// The digest, or the error of a batch of one if it cannot be signed with `key`.
-    #[cfg(feature = "queue")]
-    pub(crate) fn digest_for(
-        &self,
-        key: &KeyHandle,
-        scheme: AnyScheme,
-    ) -> Result<AnyDigest, Error> {
-        permit(key.restriction(), scheme.narrowest())?;
-        self.with_digest(&scheme, |digest| Ok(AnyDigest::new(digest)))
-    }
+/// Fails if `digest` cannot be signed with `key`; the error is that of a batch of one.
+#[cfg(feature = "queue")]
+pub(crate) fn check_prehash(
+    key: &KeyHandle,
+    scheme: AnyScheme,
+    digest: &[u8],
+) -> Result<(), Error> {
+    Digest(digest).check(&scheme)?;
+    permit(key.restriction(), scheme.narrowest())
 }
 
 /// A source that encodes what is to be signed.

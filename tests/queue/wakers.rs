@@ -16,7 +16,6 @@ use batch_modexp::backend::Serial;
 use batch_modexp::queue::{BatchQueue, QueueError, Shutdown, Signing};
 use batch_modexp::rsa::backend::{Items, PerThread, RsaBackend, SecretPowers};
 use batch_modexp::rsa::{KeyHandle, Signature};
-use rsa::sha2::{Digest, Sha256};
 
 use super::backends::{Gate, Threads};
 use super::policy::{key, patient, requests, wait_all};
@@ -106,60 +105,6 @@ fn a_waker_may_not_block_anywhere() {
     wait_all(first);
     outside.wait().unwrap();
     queue.sign_blocking(&key, PKCS1V15, b"m").unwrap();
-}
-
-/// The shortest of three times that a call takes.
-fn time(call: impl Fn()) -> Duration {
-    let times = [(); 3].map(|()| {
-        let begin = Instant::now();
-        call();
-        begin.elapsed()
-    });
-    times.into_iter().min().unwrap()
-}
-
-/// Hashing the message would take far longer than a refusal.
-#[test]
-fn a_refused_message_is_not_hashed() {
-    let message = Arc::new(vec![7; 1 << 26]);
-    let hashing = time(|| drop(Sha256::digest(&*message).to_vec()));
-    let refusal = move |sign: &dyn Fn() -> Result<Signature, QueueError>| {
-        let refusing = time(|| drop(sign()));
-        match refusing < hashing / 4 {
-            true => sign().unwrap_err().to_string(),
-            false => format!("hashing takes {hashing:?}, refusing {refusing:?}"),
-        }
-    };
-    let (gate, key) = (Gate::shut(), key());
-    let queue = patient(gate.clone()).build().unwrap();
-
-    let restricted = KeyHandle::from_pkcs8_pem(include_str!("../keys/pss.pem")).unwrap();
-    let error = refusal(&|| queue.sign(&restricted, PKCS1V15, &message).wait());
-    assert!(error.contains("may only sign"), "{error}");
-
-    let (sender, of_waker) = channel();
-    let mut task = queue.sign(&key, PKCS1V15, b"m");
-    let (queue_of_waker, key_of_waker) = (queue.clone(), key.clone());
-    let message_of_waker = message.clone();
-    when_woken(&mut task, move || {
-        let (queue, key, message) = (queue_of_waker, key_of_waker, message_of_waker);
-        let error = refusal(&|| queue.sign_blocking(&key, PKCS1V15, &message));
-        sender.send(error).unwrap();
-    });
-    gate.open();
-    let error = of_waker.recv_timeout(LONG).unwrap();
-    assert_eq!(error, QueueError::WouldDeadlock.to_string());
-    task.wait().unwrap();
-
-    queue.shutdown(Shutdown::Drain);
-    for sign in [
-        &|| queue.sign(&key, PKCS1V15, &message).wait(),
-        &|| queue.try_sign(&key, PKCS1V15, &message)?.wait(),
-        &|| queue.sign_blocking(&key, PKCS1V15, &message),
-    ] as [&dyn Fn() -> Result<Signature, QueueError>; 3]
-    {
-        assert_eq!(refusal(sign), QueueError::ShutDown.to_string());
-    }
 }
 
 /// A backend that asks a queue for a signature instead of computing one.
