@@ -24,7 +24,7 @@ use crate::backend::cuda::family::Entry;
 
 /// The maximum number of slots of a call: two for each of the two threads that drive the device.
 /// One chunk of a thread waits on the device while another is computed.
-pub(super) const SLOTS_OF_CALL: usize = 4;
+const SLOTS_OF_CALL: usize = 4;
 
 /// Slots of a device, for four large calls or sixteen calls of one chunk. The host's part of a call
 /// then overlaps with the device's part of others.

@@ -11,7 +11,7 @@ use batch_modexp_core::Error;
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 
-use super::device::{Call, Device, Devices, SLOTS_OF_CALL, with_times};
+use super::device::{Call, Device, Devices, with_times};
 use super::lock;
 use super::probe::DeviceInfo;
 use super::slot::Slot;
@@ -275,12 +275,10 @@ fn pass_chunks<O: Destination, J: Job<O>>(
     let (prepared, chunk_len) = job.prepare(&call, share)?;
     let chunks = share.div_ceil(chunk_len);
     let has_many = chunks > 1;
-    let slots = if has_many {
-        chunks.next_multiple_of(2)
-    } else {
-        1
-    };
-    let mut in_use = call.slots(slots.min(SLOTS_OF_CALL));
+    let mut in_use = call.slots(match has_many {
+        false => 1,
+        true => chunks.next_multiple_of(2),
+    });
     device.check_lost()?;
     let passage = Passage {
         job,
